@@ -114,24 +114,30 @@ export class EventQueue {
     this.#remote = options.remote ?? noRemoteLoad
   }
 
-  /**
-   * Takes a job, which then runs or is dropped. Throws `queue-full` (count or bytes), `body-too-large`
-   * where it could never fit, or `stopping`.
-   */
+  /** As `addAll`, for one. */
   add(job: Job): void {
+    this.addAll([job])
+  }
+
+  /**
+   * Takes all jobs or none; each then runs or is dropped. Throws `queue-full` (count or bytes),
+   * `body-too-large` where they could never fit, or `stopping`.
+   */
+  addAll(jobs: readonly Job[]): void {
+    const bytes = jobs.reduce((sum, job) => sum + job.bytes, 0)
     if (this.#isDraining)
       throw new DoorwardError('stopping', 'the daemon is stopping', {
         localDetail: 'the daemon was stopping',
       })
-    if (this.#waiting >= this.#maxEvents)
+    if (this.#waiting + jobs.length > this.#maxEvents)
       throw queueFull(`queue.max_events (${this.#maxEvents}) events were waiting`)
-    if (!this.#budget.couldTake(job.bytes))
+    if (!this.#budget.couldTake(bytes))
       throw new DoorwardError('body-too-large', 'the prompt made of this payload is too long', {
-        localDetail: `the prompt has ${job.bytes} bytes, and queue.max_bytes is less`,
+        localDetail: `the prompt has ${bytes} bytes, and queue.max_bytes is less`,
       })
-    if (!this.#budget.take(job.bytes))
+    if (!this.#budget.take(bytes))
       throw queueFull('queue.max_bytes is used up by bodies being read and events waiting')
-    this.#append(job)
+    for (const job of jobs) this.#append(job)
   }
 
   /** Takes a job that another process has accepted, whatever the limits are here. */

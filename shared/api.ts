@@ -74,6 +74,8 @@ export const eventSchema = z.strictObject({
   kind: z.enum(['webhook', 'oauth', 'daemon']),
   /** Path of the webhook; null for other events. */
   webhook: z.string().nullable(),
+  /** Name of the rule, where the webhook has rules. */
+  rule: z.string().optional(),
   receivedAt: z.iso.datetime(),
   state: z.enum(eventStates),
   stage: z.enum(stages).optional(),
@@ -109,6 +111,16 @@ export type EventDetail = z.infer<typeof eventDetailSchema>
 export const eventLinkSchema = z.strictObject({ url: z.string(), expiresAt: z.iso.datetime() })
 export type EventLink = z.infer<typeof eventLinkSchema>
 
+const countsSchema = z.strictObject({
+  accepted: z.int(),
+  filtered: z.int(),
+  duplicate: z.int(),
+  rejected: z.int(),
+  done: z.int(),
+  failed: z.int(),
+  dropped: z.int(),
+})
+
 const webhookSummarySchema = z.strictObject({
   path: z.string(),
   url: z.string(),
@@ -117,16 +129,20 @@ const webhookSummarySchema = z.strictObject({
   scheme: z.string(),
   secret: z.enum(['set', 'unset', 'none']),
   deliverTo: z.array(z.string()),
-  counts: z.strictObject({
-    accepted: z.int(),
-    filtered: z.int(),
-    duplicate: z.int(),
-    rejected: z.int(),
-    done: z.int(),
-    failed: z.int(),
-    dropped: z.int(),
-  }),
+  counts: countsSchema,
   lastEventAt: z.iso.datetime().nullable(),
+  /** Where the webhook has rules; `agent` and `deliverTo` are then those of all, each once. */
+  rules: z
+    .array(
+      z.strictObject({
+        name: z.string(),
+        on: z.array(z.string()).optional(),
+        agent: z.string(),
+        deliverTo: z.array(z.string()),
+        counts: countsSchema,
+      }),
+    )
+    .optional(),
 })
 export type WebhookSummary = z.infer<typeof webhookSummarySchema>
 
@@ -140,19 +156,20 @@ export const explainSchema = z.strictObject({
 })
 export type Explain = z.infer<typeof explainSchema>
 
-/** What would happen to a delivery, and why, without doing it. */
-export const explanationSchema = z.strictObject({
-  webhook: z.string(),
-  signature: z.strictObject({
-    scheme: z.string(),
-    result: z.enum(['valid', 'invalid', 'not-given', 'not-required']),
-    detail: z.string().optional(),
-  }),
-  /** It would run the agent: the filter matches, and it is neither a handshake nor caused by doorward. */
+/** What one rule would do with a delivery. */
+const ruleExplanationSchema = z.strictObject({
+  /** Name of the rule, where the webhook has rules. */
+  rule: z.string().optional(),
+  /** It would run the agent: it matches, and it is neither a handshake nor caused by doorward. */
   matches: z.boolean(),
-  handshake: z.string().optional(),
-  /** It is about a comment or message that this home wrote, and is ignored to prevent a loop. */
-  ownComment: z.boolean().optional(),
+  /** The event that `on` names; `actual` is null where the delivery names none. */
+  on: z
+    .strictObject({
+      expected: z.array(z.string()),
+      actual: z.string().nullable(),
+      matches: z.boolean(),
+    })
+    .optional(),
   filter: z.array(
     z.strictObject({
       /** The path, or `any` or `none`, whose conditions follow. */
@@ -188,6 +205,25 @@ export const explanationSchema = z.strictObject({
     }),
   ),
 })
+export type RuleExplanation = z.infer<typeof ruleExplanationSchema>
+
+/**
+ * What would happen to a delivery, and why, without doing it: of the first rule that matches, else of the
+ * first.
+ */
+export const explanationSchema = ruleExplanationSchema.extend({
+  webhook: z.string(),
+  signature: z.strictObject({
+    scheme: z.string(),
+    result: z.enum(['valid', 'invalid', 'not-given', 'not-required']),
+    detail: z.string().optional(),
+  }),
+  handshake: z.string().optional(),
+  /** It is about a comment or message that this home wrote, and is ignored to prevent a loop. */
+  ownComment: z.boolean().optional(),
+  /** All rules of a webhook that has rules, in their order. */
+  rules: z.array(ruleExplanationSchema).optional(),
+})
 export type Explanation = z.infer<typeof explanationSchema>
 
 /** Body of `POST /webhooks/learn`: without a payload it waits for the next delivery. */
@@ -202,6 +238,8 @@ export const payloadDescriptionSchema = z.strictObject({
   paths: z.array(z.strictObject({ path: z.string(), type: z.string() })),
   /** True when more paths exist than are listed. */
   cut: z.boolean(),
+  /** The event as `on` names it, where the sender names it. */
+  on: z.string().optional(),
   /** Paths that distinguish the kinds of events of this sender. */
   filter: z.array(z.string()),
   promptTemplate: z.string(),

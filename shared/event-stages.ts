@@ -9,6 +9,14 @@ export type StageRow = {
   readonly note?: string
 }
 
+/** Where an event came from: the path of its webhook, with the name of the rule that runs. */
+export const describeOrigin = ({
+  webhook,
+  rule,
+  kind,
+}: Pick<EventDetail, 'webhook' | 'rule' | 'kind'>): string =>
+  rule === undefined ? (webhook ?? kind) : `${webhook ?? kind} ${rule}`
+
 type TimedStage = 'queue' | 'agent' | 'deliver'
 
 /** The stages of a webhook event, from the checks to the delivery. */

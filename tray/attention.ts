@@ -1,11 +1,11 @@
 import type { ProviderSummary, Status } from '../shared/api.ts'
+import { describeOrigin } from '../shared/event-stages.ts'
 import { findTokenFileProblem } from '../shared/client/discovery.ts'
 import type { Action } from './action.ts'
 import {
   findBrokenFile,
   canWait,
   getFix,
-  getEventName,
   providerTitle,
   providerToLogIn,
   describeReason,
@@ -62,7 +62,7 @@ const failedRunAttention = (status: Status): Attention[] => {
   if (!lastRun || lastRun.state === 'done' || lastRun.code === 'event-cancelled') return []
   return [
     {
-      text: `Last run failed: ${getEventName(lastRun)}, ${describeReason(lastRun)}`,
+      text: `Last run failed: ${describeOrigin(lastRun)}, ${describeReason(lastRun)}`,
       urgent: true,
       action: { do: 'show-event', id: lastRun.id },
     },

@@ -2,7 +2,8 @@ import type { EventRecord, ProviderSummary, Status } from '../shared/api.ts'
 import { findTokenFileProblem } from '../shared/client/discovery.ts'
 import { type Action, toActionKey } from './action.ts'
 import { toLabel, maxLabelLength } from './text.ts'
-import { getFix, getEventName, providerTitle, describeReason, formatTime } from './wording.ts'
+import { describeOrigin } from '../shared/event-stages.ts'
+import { getFix, providerTitle, describeReason, formatTime } from './wording.ts'
 import { needsLogin, findStatusAttention, findAttention } from './attention.ts'
 import { type OwnState, type View, newestFirst } from './view.ts'
 
@@ -166,7 +167,7 @@ const marks: Readonly<Record<EventRecord['state'], string>> = {
 }
 
 const eventLine = (event: EventRecord, view: View): string =>
-  `${formatTime(event.receivedAt, view)}  ${marks[event.state]} ${getEventName(event)}: ${outcome(event)}`
+  `${formatTime(event.receivedAt, view)}  ${marks[event.state]} ${describeOrigin(event)}: ${outcome(event)}`
 
 const outcome = (event: EventRecord): string => {
   if (event.state === 'done') return event.resultPreview?.trim() || 'done'

@@ -39,6 +39,7 @@ const parseEvent = (value: unknown): EventRecord | undefined => {
     id,
     kind: parseOneOf(['webhook', 'oauth'], fields['kind']) ?? 'daemon',
     webhook: text(fields['webhook']) ?? null,
+    rule: text(fields['rule']),
     receivedAt,
     // For an unknown state: the event was at least accepted.
     state: parseOneOf(eventStates, fields['state']) ?? 'accepted',

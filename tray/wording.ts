@@ -7,9 +7,6 @@ import type { View } from './view.ts'
  * Names and phrases that menu and notifications share.
  */
 
-/** The path of the webhook. */
-export const getEventName = ({ webhook, kind }: EventRecord): string => webhook ?? kind
-
 /** Why an event failed, in one line. */
 export const describeReason = ({ detail, code, stage, state }: EventRecord): string =>
   toLabel(detail ?? code ?? (stage ? `failed at ${stage}` : state), 200)
@@ -55,6 +52,8 @@ const files: Readonly<Record<string, ConfigFile>> = {
   'filter-path-dots': webhooks,
   'filter-value-literal': webhooks,
   'filter-value-boolean': webhooks,
+  'event-unknown': webhooks,
+  'rules-equal': webhooks,
   'dangerous-combination': agents,
   'target-not-encrypted': gateway,
   'provider-incomplete': gateway,

@@ -8,6 +8,7 @@ import type {
   TokenSummary,
   WebhookSummary,
 } from '../../shared/api.ts'
+import { describeOrigin } from '../../shared/event-stages.ts'
 import type { Client } from '../../shared/client/client.ts'
 import { builtInProviders, getProviderName, parseLogin } from '../../shared/config/name-forms.ts'
 import type { Home } from '../../shared/home/home.ts'
@@ -130,9 +131,9 @@ const events: Values = async ({ client }, path) => {
       if (path.at(-1) === 'cancel') return kind === 'webhook' && !isFinished(state)
       return path.at(-1) !== 'retry' || ['done', 'failed', 'dropped'].includes(state)
     })
-    .map(({ id, state, webhook, kind, receivedAt }) => ({
+    .map(({ id, state, webhook, rule, kind, receivedAt }) => ({
       value: id,
-      note: `${state}${isFinished(state) ? '' : '...'} ${webhook ?? kind} ${fromNow(receivedAt, now)}`,
+      note: `${state}${isFinished(state) ? '' : '...'} ${describeOrigin({ webhook, rule, kind })} ${fromNow(receivedAt, now)}`,
     }))
 }
 

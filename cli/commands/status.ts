@@ -1,4 +1,5 @@
 import type { EventRecord, Status, TokenSummary, WebhookSummary } from '../../shared/api.ts'
+import { describeOrigin } from '../../shared/event-stages.ts'
 import { findTokenFileProblem } from '../../shared/client/discovery.ts'
 import { formatDuration, toPlainLine, toPlainText, measureWidth } from '../../shared/text.ts'
 import type { Context } from '../context.ts'
@@ -8,6 +9,7 @@ import { cut } from '../terminal/table.ts'
 import { asInvoked, type Style, type Terminal } from '../terminal/terminal.ts'
 import { wrapWords } from '../terminal/wrap.ts'
 import { stateCell } from './events/format.ts'
+import { describeRules } from './webhook/list.ts'
 import { expiryWords, roughly } from './oauth/list.ts'
 
 /** One screen of everything. It starts no daemon: throws `daemon-unreachable` when none runs. */
@@ -162,14 +164,14 @@ const webhookMark = ({ enabled, secret }: WebhookSummary): readonly [string, Sty
 
 /** `runs reviewer, last event 3 min ago (4 done, 1 failed)`, and a problem with its secret. */
 const webhookWords = (webhook: WebhookSummary, now: Date): string => {
-  const { enabled, agent, secret, lastEventAt, counts } = webhook
+  const { enabled, agent, rules, secret, lastEventAt, counts } = webhook
   if (!enabled) return 'disabled'
   const counted = (['done', 'failed', 'rejected', 'dropped'] as const)
     .filter((state) => counts[state] > 0)
     .map((state) => `${counts[state]} ${state}`)
   const last = lastEventAt === null ? 'no event yet' : `last event ${ago(lastEventAt, now)}`
   return [
-    `runs ${toPlainLine(agent)}`,
+    rules ? describeRules(rules.length) : `runs ${toPlainLine(agent)}`,
     secret === 'unset' ? 'secret unset' : secret === 'none' ? 'unsigned' : [],
     `${last}${counted.length === 0 ? '' : ` (${counted.join(', ')})`}`,
   ]
@@ -191,7 +193,7 @@ const failures = (
       string
     >
     const why = toPlainLine(event.detail ?? event.code ?? '')
-    const words = `${moment(event.receivedAt, now)} ${toPlainLine(event.webhook ?? '')}${event.stage ? ` at ${event.stage}` : ''}: ${cut(why, 120)}`
+    const words = `${moment(event.receivedAt, now)} ${toPlainLine(describeOrigin(event))}${event.stage ? ` at ${event.stage}` : ''}: ${cut(why, 120)}`
     return [
       ...row(`  ${painted(text)}`, words, columns, 4),
       ...indented(asInvoked(`doorward events show ${toPlainLine(event.id)}`), columns, 4),
@@ -205,8 +207,8 @@ const failures = (
 }
 
 /** `done at /webhook/github, 3 min ago` */
-const newestWords = ({ state, webhook, receivedAt }: EventRecord, now: Date): string =>
-  `${state} at ${cut(toPlainLine(webhook ?? ''), mostOfPath)}, ${ago(receivedAt, now)}`
+const newestWords = (event: EventRecord, now: Date): string =>
+  `${event.state} at ${cut(toPlainLine(describeOrigin(event)), mostOfPath)}, ${ago(event.receivedAt, now)}`
 
 const ago = (time: string, now: Date): string =>
   `${roughly(Math.max(0, now.getTime() - Date.parse(time)))} ago`

@@ -20,6 +20,8 @@ const jsonOverheadBytes = 4 * 1024 * 1024
 export type Question = {
   readonly prompt: string
   readonly webhook: string
+  /** Name of the rule, where the webhook has rules. */
+  readonly rule?: string | undefined
   readonly eventId: string
   /** The sender's id of the delivery, if it has one. */
   readonly deliveryId?: string | undefined
@@ -33,7 +35,7 @@ export type Question = {
  */
 export const askHttp = async (
   agent: HttpAgent,
-  { prompt, webhook, eventId, deliveryId }: Question,
+  { prompt, webhook, rule, eventId, deliveryId }: Question,
   env: NodeJS.ProcessEnv,
   signal: AbortSignal,
   eventFile?: string,
@@ -51,7 +53,7 @@ export const askHttp = async (
   )
   const { status, body, cut } = await postToAgent(
     url,
-    { prompt, webhook, eventId, deliveryId, eventFile },
+    { prompt, webhook, rule, eventId, deliveryId, eventFile },
     {
       headers,
       timeoutMs: agent.timeout,

@@ -67,9 +67,10 @@ const withFileVariable = (context: RunContext, file: string | undefined): RunCon
     : { ...context, variables: { ...context.variables, DOORWARD_EVENT_FILE: file } }
 
 /** What a program may know of its event besides the prompt. */
-const toVariables = ({ eventId, webhook, deliveryId }: Question): Record<string, string> => ({
+const toVariables = ({ eventId, webhook, rule, deliveryId }: Question): Record<string, string> => ({
   DOORWARD_EVENT_ID: eventId,
   DOORWARD_WEBHOOK: webhook,
+  ...(rule !== undefined && { DOORWARD_RULE: rule }),
   ...(deliveryId !== undefined && { DOORWARD_DELIVERY_ID: deliveryId }),
 })
 

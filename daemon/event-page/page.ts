@@ -1,5 +1,11 @@
 import type { EventDetail, TargetResult } from '../../shared/api.ts'
-import { type Bar, toBars, toStages, describeTargetState } from '../../shared/event-stages.ts'
+import {
+  describeOrigin,
+  type Bar,
+  toBars,
+  toStages,
+  describeTargetState,
+} from '../../shared/event-stages.ts'
 import { formatDuration, formatLocalTime, toPlainLine, toPlainText } from '../../shared/text.ts'
 import { isFinal } from '../events/event-record.ts'
 import { escapeHtml, loadPage, type RenderedPage } from '../http/body.ts'
@@ -22,8 +28,8 @@ export const getButton = ({ kind, state, prompt }: EventDetail): ButtonAction | 
 }
 
 /** The title of the window, without words of a payload. */
-const toTitle = ({ kind, webhook, state }: EventDetail): string =>
-  `${toShownLine(webhook ?? kind)}: ${state}`
+const toTitle = (event: EventDetail): string =>
+  `${toShownLine(describeOrigin(event))}: ${event.state}`
 
 const renderContent = (view: EventView): Markup => {
   const { event } = view
@@ -39,13 +45,20 @@ const renderContent = (view: EventView): Markup => {
     ${renderFacts(event)}`
 }
 
-const renderHead = ({ kind, webhook, state, receivedAt, agent }: EventDetail): Markup => markup`
+const renderHead = ({
+  kind,
+  webhook,
+  rule,
+  state,
+  receivedAt,
+  agent,
+}: EventDetail): Markup => markup`
     <header>
       <p class="state"><span class="dot" aria-hidden="true"></span>${state}</p>
       <h1><bdi>${toShownLine(webhook ?? kindTitles[kind])}</bdi></h1>
       <p class="soft"><time datetime="${receivedAt}">${formatLocalTime(receivedAt)}</time>${
-        agent === null ? undefined : markup` · agent <bdi>${toShownLine(agent)}</bdi>`
-      }</p>
+        rule === undefined ? undefined : markup` · rule <bdi>${toShownLine(rule)}</bdi>`
+      }${agent === null ? undefined : markup` · agent <bdi>${toShownLine(agent)}</bdi>`}</p>
     </header>`
 
 const kindTitles = { webhook: 'Webhook', oauth: 'Accounts', daemon: 'Daemon' } as const

@@ -29,6 +29,7 @@ export const newRecord = (id: string, receivedAt: string, fields: EventFields): 
   id,
   kind: fields.kind ?? 'webhook',
   webhook: fields.webhook ?? null,
+  rule: fields.rule,
   receivedAt,
   state: fields.state,
   stage: fields.stage,

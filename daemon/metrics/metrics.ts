@@ -149,20 +149,24 @@ const collectWebhooks = (registry: Registry, { webhooks }: Snapshot): void => {
   counter(
     'doorward_deliveries_total',
     'Deliveries by result',
-    webhooks.flatMap(({ path, counts }) =>
-      (['accepted', 'filtered', 'duplicate', 'rejected'] as const).map(
-        (result) => [{ webhook: path, result }, counts[result]] as const,
+    webhooks
+      .flatMap(byRule)
+      .flatMap(({ labels, counts }) =>
+        (['accepted', 'filtered', 'duplicate', 'rejected'] as const).map(
+          (result) => [{ ...labels, result }, counts[result]] as const,
+        ),
       ),
-    ),
   )
   counter(
     'doorward_events_total',
     'Accepted events by final state',
-    webhooks.flatMap(({ path, counts }) =>
-      (['done', 'failed', 'dropped'] as const).map(
-        (state) => [{ webhook: path, state }, counts[state]] as const,
+    webhooks
+      .flatMap(byRule)
+      .flatMap(({ labels, counts }) =>
+        (['done', 'failed', 'dropped'] as const).map(
+          (state) => [{ ...labels, state }, counts[state]] as const,
+        ),
       ),
-    ),
   )
   addGauge(registry)(
     'doorward_webhook_last_event_timestamp_seconds',
@@ -171,6 +175,26 @@ const collectWebhooks = (registry: Registry, { webhooks }: Snapshot): void => {
       lastEventAt === null ? [] : [[{ webhook: path }, Date.parse(lastEventAt) / 1000] as const],
     ),
   )
+}
+
+type Counts = Status['webhooks'][number]['counts']
+
+/** The counts of each rule, and of what came to no rule, so that the sum is that of the webhook. */
+const byRule = ({
+  path,
+  counts,
+  rules = [],
+}: Status['webhooks'][number]): {
+  readonly labels: Readonly<Record<string, string>>
+  readonly counts: Counts
+}[] => {
+  const rest: Counts = { ...counts }
+  for (const rule of rules)
+    for (const state of Object.keys(rest) as (keyof Counts)[]) rest[state] -= rule.counts[state]
+  return [
+    { labels: { webhook: path }, counts: rest },
+    ...rules.map((rule) => ({ labels: { webhook: path, rule: rule.name }, counts: rule.counts })),
+  ]
 }
 
 const collectTokens = (registry: Registry, { tokens }: Snapshot): void => {
@@ -199,7 +223,7 @@ const adder =
     const [first] = samples
     // Without label names, the library adds a sample of 0.
     if (!first) return
-    const labelNames = Object.keys(first[0])
+    const labelNames = [...new Set(samples.flatMap(([labels]) => Object.keys(labels)))]
     const metric = new Type({ name, help, labelNames, registers: [registry] })
     for (const [labels, value] of samples) metric.inc(labels, value)
   }

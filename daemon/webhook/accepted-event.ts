@@ -14,7 +14,7 @@ import type { VerifiedBody } from './verify.ts'
 export type AcceptedEvent = {
   readonly webhook: Pick<CompiledRule, 'path' | 'agentName' | 'agent' | 'values' | 'deliverEmpty'>
   readonly receivedAt: Date
-  readonly known: Pick<EventRecord, 'webhook' | 'agent' | 'size' | 'deliveryId' | 'signed'>
+  readonly known: Pick<EventRecord, 'webhook' | 'rule' | 'agent' | 'size' | 'deliveryId' | 'signed'>
   readonly prompt: string
   /** For an agent with `event_file`, until the event is over. */
   readonly payload?: Buffer | undefined

@@ -99,7 +99,7 @@ const always = ['origin', 'sec-fetch-site', 'content-length', 'content-type', 'c
 
 /** The headers that are read in a delivery of this scheme, and those of templates, in lower case. */
 export const listHeaderNames = (
-  { forms, deliveryId, emptyBody = [], handshake }: SignatureScheme,
+  { forms, deliveryId, event, emptyBody = [], handshake }: SignatureScheme,
   ofTemplates: readonly string[] = [],
 ): readonly string[] => {
   const ofForms = forms.flatMap(({ header, timestampHeader, idHeader }) =>
@@ -107,7 +107,8 @@ export const listHeaderNames = (
   )
   const ofHandshake = (handshake && handshakeHeaders[handshake]) ?? []
   const ofScheme = [...ofForms, ...deliveryId.headers, ...emptyBody, ...ofHandshake]
-  const all = [...ofScheme, ...always, ...ofTemplates]
+  const ofEvent = event?.header === undefined ? [] : [event.header]
+  const all = [...ofScheme, ...ofEvent, ...always, ...ofTemplates]
   return [...new Set(all.map((name) => name.toLowerCase()))]
 }
 
@@ -138,7 +139,8 @@ export const headersNamed = (
 type Counts = WebhookSummary['counts']
 
 export type EventCounts = {
-  readonly of: (path: string) => Counted
+  /** Of a webhook, or of one of its rules. */
+  readonly of: (path: string, rule?: string) => Counted
   readonly snapshot: () => readonly (readonly [path: string, counted: Counted])[]
   readonly restore: (entries: readonly (readonly [path: string, counted: Counted])[]) => void
 }
@@ -146,19 +148,23 @@ export type EventCounts = {
 /** Counts the events of each webhook from now on. */
 export const countEvents = (events: EventStore): EventCounts => {
   const counted = new Map<string, Counted>()
-  const of = (path: string): Counted => {
-    const known = counted.get(path)
+  const of = (path: string, rule?: string): Counted => {
+    const key = rule === undefined ? path : `${path} ${rule}`
+    const known = counted.get(key)
     if (known) return known
     const fresh: Counted = { counts: noCounts(), lastEventAt: null }
-    counted.set(path, fresh)
+    counted.set(key, fresh)
     return fresh
   }
   events.follow(({ record, before }) => {
-    const { webhook, state, receivedAt } = record
+    const { webhook, rule, state, receivedAt } = record
     if (webhook === null || (before !== undefined && !isCounted(state))) return
-    const entry = of(webhook)
-    entry.lastEventAt = later(entry.lastEventAt, receivedAt)
-    if (isCounted(state)) entry.counts[state] += 1
+    const count = (entry: Counted): void => {
+      entry.lastEventAt = later(entry.lastEventAt, receivedAt)
+      if (isCounted(state)) entry.counts[state] += 1
+    }
+    count(of(webhook))
+    if (rule !== undefined) count(of(webhook, rule))
   })
   return {
     of,
@@ -193,22 +199,45 @@ export const summarize = (
   config: Config,
   env: NodeJS.ProcessEnv,
   baseUrl: string,
-  countedOf: (path: string) => Counted,
+  countedOf: EventCounts['of'],
 ): WebhookSummary[] =>
   config.webhooks.map((webhook) => {
     const { counts, lastEventAt } = countedOf(webhook.path)
     return {
       path: webhook.path,
       url: `${baseUrl.replace(/\/+$/, '')}${webhook.urlPaths.at(-1) ?? webhook.path}`,
-      agent: webhook.rules[0].agentName,
+      agent: unique(webhook.rules.map(({ agentName }) => agentName)).join(', '),
       enabled: webhook.enabled,
       scheme: webhook.scheme.name,
       secret: secretState(webhook, env),
-      deliverTo: webhook.rules[0].targets.map(({ text }) => text),
+      deliverTo: unique(webhook.rules.flatMap(listTargets)),
       counts: { ...counts },
       lastEventAt,
+      ...(webhook.rules[0].name !== undefined && {
+        rules: webhook.rules.map((rule) => summarizeRule(webhook.path, rule, countedOf)),
+      }),
     }
   })
+
+const summarizeRule = (
+  path: string,
+  rule: Rule,
+  countedOf: EventCounts['of'],
+): NonNullable<WebhookSummary['rules']>[number] => {
+  const { name = '', on, agentName: agent } = rule
+  const { counts } = countedOf(path, name)
+  return {
+    name,
+    ...(on && { on: [...on] }),
+    agent,
+    deliverTo: listTargets(rule),
+    counts: { ...counts },
+  }
+}
+
+const listTargets = ({ targets }: Rule): string[] => targets.map(({ text }) => text)
+
+const unique = (texts: readonly string[]): string[] => [...new Set(texts)]
 
 const secretState = (webhook: Webhook, env: NodeJS.ProcessEnv): WebhookSummary['secret'] => {
   if (webhook.secretNames.length === 0) return 'none'

@@ -7,7 +7,7 @@ const maxRemembered = 10_000
 /** The oldest are removed many at a time: a Map skips all that was deleted before each first entry. */
 const spare = 1.1
 
-/** What identifies a delivery: a hash, never what the sender sent. */
+/** What identifies a delivery: its webhook, with the name of a rule, and a hash, never what the sender sent. */
 export type DeliveryKey = {
   readonly webhook: string
   readonly hash: string
@@ -39,6 +39,13 @@ export const deliveryKey = (
   const key = { webhook, hash: hash('sha256', `id ${deliveryId}`, 'binary') }
   return isAlsoBody ? { ...key, bodyHash: hash('sha256', body, 'binary') } : key
 }
+
+/** The key of a delivery for one rule of its webhook: each rule runs once. */
+export const ofRule = (
+  key: DeliveryKey | undefined,
+  rule: string | undefined,
+): DeliveryKey | undefined =>
+  key && rule !== undefined ? { ...key, webhook: `${key.webhook} ${rule}` } : key
 
 type Seen = { readonly eventId: string; readonly atMs: number }
 

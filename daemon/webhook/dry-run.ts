@@ -1,5 +1,10 @@
 import type { Router } from '@koa/router'
-import { explainSchema, type Explanation, learnSchema } from '../../shared/api.ts'
+import {
+  explainSchema,
+  type Explanation,
+  learnSchema,
+  type RuleExplanation,
+} from '../../shared/api.ts'
 import { inspectProgram, runsProgram } from '../../shared/config/agent-program.ts'
 import type { Agent } from '../../shared/config/schema.ts'
 import type { Rule } from '../../shared/config/rule.ts'
@@ -14,8 +19,7 @@ import { exactRouter, readJsonBody } from '../http/body.ts'
 import { textOfValue } from '../util/payload-path.ts'
 import type { CompiledWebhook } from './compiled-webhook.ts'
 import type { Engine } from './engine.ts'
-import { createScope } from './event-scope.ts'
-import { firstMismatch } from './filter.ts'
+import { createScope, type EventScope } from './event-scope.ts'
 import { explainFilter } from './filter-explanation.ts'
 import { loadMultipart } from './multipart.ts'
 import { isMultipart, type Payload, readPayload } from './parse.ts'
@@ -23,6 +27,14 @@ import { type DeliveryWaiters, describePayload } from './payload-shape.ts'
 import { findHandshake } from './handshakes.ts'
 import { checkBodyTimestamp, getDeliveryId } from './pipeline.ts'
 import { markedPrompt } from './prompt.ts'
+import {
+  type EventKind,
+  findMiss,
+  getEventName,
+  isNamed,
+  readEventKind,
+  toEventName,
+} from './rules.ts'
 import { diagnoseWithBudget } from './signature-diagnosis.ts'
 import { expandTargets } from './targets.ts'
 import { describePlace, hasSignature } from './token.ts'
@@ -47,10 +59,7 @@ const explain = async (
   webhook: CompiledWebhook,
   { headers, bytes, nowMs, loopGuard, tryFile }: LookedAt,
 ): Promise<Explanation> => {
-  const {
-    scheme,
-    rules: [rule],
-  } = webhook
+  const { scheme, rules } = webhook
   const checked = checkSignature(webhook, headers, bytes, nowMs)
   if (isMultipart(headers['content-type']?.[0])) await loadMultipart()
   const payload = readPayload(checked.body, headers, scheme)
@@ -59,16 +68,45 @@ const explain = async (
   const { signedId } = checked.body
   const id = getDeliveryId(scheme, headers, { payload, signedId, isSigned: true })?.id
   const scope = createScope(webhook, headers, payload, id, new Date(nowMs))
-  const { prompt, substituted } = markedPrompt(rule, scope)
-  const filter = explainFilter(scope, rule.filter)
+  const kind = readEventKind(scheme, headers, payload)
+  const isPassedOver = handshake !== undefined || ownComment
+  const explained = await Promise.all(
+    rules.map(async (rule) => {
+      const { matches, ...rest } = await explainRule(rule, scope, kind, tryFile)
+      return { ...rest, matches: matches && !isPassedOver }
+    }),
+  )
+  const [shown] = [...explained.filter(({ matches }) => matches), ...explained]
+  if (!shown) throw new DoorwardError('internal', 'a webhook without a rule')
   return {
     webhook: webhook.path,
     signature: checkTime(checked.signature, payload, webhook, nowMs),
-    matches:
-      handshake === undefined && !ownComment && firstMismatch(scope, rule.filter) === undefined,
     ...(handshake === undefined ? {} : { handshake }),
     ...(ownComment && { ownComment }),
-    filter,
+    ...shown,
+    ...(rules[0].name !== undefined && { rules: explained }),
+  }
+}
+
+const explainRule = async (
+  rule: Rule,
+  scope: EventScope,
+  kind: EventKind | undefined,
+  tryFile: LookedAt['tryFile'],
+): Promise<RuleExplanation> => {
+  const { name, on } = rule
+  const { prompt, substituted } = markedPrompt(rule, scope)
+  return {
+    ...(name !== undefined && { rule: name }),
+    matches: findMiss(rule, kind, scope) === undefined,
+    ...(on && {
+      on: {
+        expected: [...on],
+        actual: kind ? toEventName(kind) : null,
+        matches: isNamed(on, kind),
+      },
+    }),
+    filter: explainFilter(scope, rule.filter),
     prompt,
     substituted,
     agent: describeAgent(rule),
@@ -197,18 +235,25 @@ export const tryOutRoutes = (parts: TryOutParts): Router => {
       loopGuard,
       tryFile: async (file) => tryFile(file, homeFolder),
     })
-    const detail = await explainStart(webhook.rules[0].agent, setup.env, homeFolder)
-    ctx.body =
-      detail === undefined
-        ? explanation
-        : { ...explanation, agent: { ...explanation.agent, detail } }
+    const add = async <Part extends RuleExplanation>(part: Part): Promise<Part> => {
+      const agent = setup.config.agents.get(part.agent.name)
+      const detail = agent && (await explainStart(agent, setup.env, homeFolder))
+      return detail === undefined ? part : { ...part, agent: { ...part.agent, detail } }
+    }
+    const { rules } = explanation
+    ctx.body = {
+      ...(await add(explanation)),
+      ...(rules && { rules: await Promise.all(rules.map(add)) }),
+    }
   })
   router.post('/webhooks/learn', async (ctx) => {
     const gone = new AbortController()
     ctx.res.once('close', () => gone.abort())
     const { path, payload } = await readJsonBody(ctx, learnSchema, maxBytes())
     if (payload !== undefined) {
-      ctx.body = describePayload(path, payload)
+      const { scheme } = current().byPath.get(path) ?? {}
+      const on = scheme && getEventName(scheme, {}, payload)
+      ctx.body = describePayload(path, payload, on)
       return
     }
     const { path: webhook } = webhookAt(path, current())

@@ -15,7 +15,7 @@ import {
   takesFile,
   toEventFile,
 } from './accepted-event.ts'
-import { firstMismatch } from './filter.ts'
+import { findMiss, readEventKind } from './rules.ts'
 import { readPayload } from './parse.ts'
 import { expandPrompt, fenceIdFor } from './prompt.ts'
 import { expandTargets } from './targets.ts'
@@ -105,15 +105,17 @@ export const runEventAgain = (
     )
   const value = readPayload(body, headers, webhook.scheme)
   const scope = createScope(webhook, headers, value, known.deliveryId, receivedAt)
-  const {
-    rules: [rule],
-  } = webhook
-  const mismatch = firstMismatch(scope, rule.filter)
-  if (mismatch)
+  const rule = webhook.rules.find(({ name }) => name === known.rule)
+  if (!rule)
     throw notRetryable(
-      `the filter on ${mismatch.text} does not match it now`,
-      'change the filter in webhooks.yaml',
+      known.rule === undefined
+        ? `webhook ${path} has rules now`
+        : `webhook ${path} has no rule ${known.rule} any more`,
+      'deliver it again from the sender, if the sender can do that',
     )
+  const miss = findMiss(rule, readEventKind(webhook.scheme, headers, value), scope)
+  if (miss !== undefined)
+    throw notRetryable(`${miss} now`, 'change the rule or the filter in webhooks.yaml')
   runEvent.afresh(id, {
     webhook: rule,
     receivedAt,

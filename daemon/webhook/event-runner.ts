@@ -24,8 +24,11 @@ import { deliveredEnd, openPlaces, waitingAgain, waitingFor, withResult } from '
  */
 
 export type RunEvent = {
-  /** Puts an event into the queue and returns its id. Throws `queue-full`, `body-too-large` or `stopping`. */
-  readonly accept: (event: AcceptedEvent) => string
+  /**
+   * Puts the events of one delivery into the queue, all or none, and returns their ids. Throws `queue-full`,
+   * `body-too-large` or `stopping`.
+   */
+  readonly accept: (events: readonly AcceptedEvent[]) => readonly string[]
   /**
    * Puts a failed event into the queue again: with its answer only for the targets that do not have it
    * yet, else for its agent. Throws `queue-full`, `body-too-large` or `stopping`.
@@ -49,11 +52,8 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
   const { queue, events, deliveries, kept, log } = parts
   const runToEnd = createRunToEnd(parts)
 
-  /** Throws when the queue is full; else the job starts in a later turn. */
-  const enqueue = (id: string, event: AcceptedEvent, answer?: string): void =>
-    queue.add(toJob(id, event, answer))
   const enqueueAgain = (id: string, event: AcceptedEvent, answer?: string): void => {
-    enqueue(id, event, answer)
+    queue.add(toJob(id, event, answer))
     const { delivery } = event
     const now = performance.now()
     if (delivery && deliveries.eventFor(delivery, now) === undefined)
@@ -90,7 +90,7 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
         const ended = wasCancelled ? { ...outcome, ...describeCancel(outcome.stage) } : outcome
         end(ended)
         const { state, stage, code } = ended
-        const details = { event: id, webhook: webhook.path, state, stage, code }
+        const details = { event: id, ...toPlace(event), state, stage, code }
         // After the stop it cannot be retried.
         if (state === 'failed' && signal.aborted && !wasCancelled)
           log.warn({ ...details, ...atSender(event) }, 'event not finished')
@@ -100,26 +100,30 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
         const ended = droppedEnd(events.record(id)?.state, why)
         end(ended)
         const { stage, code } = ended
-        const details = { event: id, webhook: webhook.path, stage, ...atSender(event) }
+        const details = { event: id, ...toPlace(event), stage, ...atSender(event) }
         if (why === cancelled) log.info({ ...details, state: 'dropped', code }, 'event')
         else log.warn(details, 'event dropped')
       },
     }
   }
 
+  const add = (id: string, event: AcceptedEvent): void => {
+    const { receivedAt, known, prompt, targets, delivery } = event
+    if (delivery) deliveries.remember(delivery, id, performance.now())
+    const { target, targets: results } = waitingFor(targets)
+    events.add(receivedAt, { state: 'accepted', target, targets: results, ...known }, id)
+    events.update(id, { state: 'queued' }, { prompt })
+    kept.keep(id, event)
+  }
+
   return {
     requeue: (id, event, answer) => queue.addAccepted(toJob(id, event, answer)),
-    accept: (event) => {
-      const { receivedAt, known, prompt, targets, delivery } = event
-      const id = newEventId()
-      enqueue(id, event)
-      if (delivery) deliveries.remember(delivery, id, performance.now())
-      // The job starts in a later turn, after the event is added.
-      const { target, targets: results } = waitingFor(targets)
-      events.add(receivedAt, { state: 'accepted', target, targets: results, ...known }, id)
-      events.update(id, { state: 'queued' }, { prompt })
-      kept.keep(id, event)
-      return id
+    accept: (accepted) => {
+      const ids = accepted.map(newEventId)
+      queue.addAll(accepted.map((event, index) => toJob(ids[index] ?? '', event)))
+      // The jobs start in a later turn, after the events are added.
+      accepted.forEach((event, index) => add(ids[index] ?? '', event))
+      return ids
     },
     again: (id, event, answer) => {
       enqueueAgain(id, event, answer)
@@ -136,6 +140,10 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
 }
 
 const noReason = { stage: undefined, code: undefined, detail: undefined }
+
+/** What ran, for the log. */
+const toPlace = ({ known: { webhook, rule } }: AcceptedEvent) =>
+  rule === undefined ? { webhook } : { webhook, rule }
 
 /** What identifies a delivery at its sender, for when the event is no longer in memory. */
 const atSender = ({ known: { deliveryId, size }, receivedAt }: AcceptedEvent) => ({
@@ -241,8 +249,8 @@ export const createRunToEnd = ({ invoke, deliver, events, log }: RunToEndParts):
       if (text === undefined) {
         change({ state: 'running', attempts, durations: { queuedMs } })
         const { webhook, prompt, payload, known } = event
-        const { deliveryId } = known
-        const question = { prompt, webhook: webhook.path, eventId: id, deliveryId, payload }
+        const { deliveryId, rule } = known
+        const question = { prompt, webhook: webhook.path, rule, eventId: id, deliveryId, payload }
         const answer = await invoke(webhook.agentName, webhook.agent, question, signal)
         text = answer.text
         const durations = time()

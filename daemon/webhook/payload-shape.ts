@@ -56,8 +56,12 @@ const maxProposed = 8
 type Names = readonly string[]
 type Described = { readonly names: Names; readonly type: string }
 
-/** Describes a payload: its paths without values, and a suggested filter and prompt. */
-export const describePayload = (webhook: string, payload: Payload): PayloadDescription => {
+/** Describes a payload: its paths without values, and a suggested filter and prompt; `on` names its event. */
+export const describePayload = (
+  webhook: string,
+  payload: Payload,
+  on?: string,
+): PayloadDescription => {
   const { values, cut } = describeShape(payload)
   const filter = values
     .filter(({ names, type }) => type === 'text' && tellsKind(names))
@@ -68,6 +72,7 @@ export const describePayload = (webhook: string, payload: Payload): PayloadDescr
     webhook,
     paths: values.map(({ names, type }) => ({ path: formatPath(names), type })),
     cut,
+    ...(on !== undefined && { on }),
     filter: filter.map(formatPath),
     promptTemplate: toTemplate(values, filter),
   }
@@ -144,7 +149,7 @@ export type DeliveryWaiters = {
   /** Waits for it. Throws `stopping` when the daemon stops, `interrupted` when the signal is aborted. */
   readonly wait: (webhook: string, signal: AbortSignal) => Promise<PayloadDescription>
   /** Passes a verified payload to the clients that wait for this webhook. */
-  readonly show: (webhook: string, payload: Payload) => void
+  readonly show: (webhook: string, payload: Payload, getEvent: () => string | undefined) => void
   readonly close: () => void
 }
 
@@ -167,11 +172,11 @@ export const createDeliveryWaiters = (): DeliveryWaiters => {
         if (signal.aborted) leave()
         else signal.addEventListener('abort', leave)
       }),
-    show: (webhook, payload) => {
+    show: (webhook, payload, getEvent) => {
       for (const one of waiting) {
         if (one.webhook !== webhook) continue
         waiting.delete(one)
-        one.learn(describePayload(webhook, payload))
+        one.learn(describePayload(webhook, payload, getEvent()))
       }
     },
     close: () => {

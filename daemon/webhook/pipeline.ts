@@ -6,13 +6,12 @@ import type { SignatureScheme } from '../../shared/signatures/scheme.ts'
 import type { LoopGuard } from '../delivery/loop-guard.ts'
 import type { ByteBudget } from '../util/byte-budget.ts'
 import { type AcceptedEvent, type KeptPayloads, toEventFile } from './accepted-event.ts'
-import { headersNamed, type CompiledWebhook } from './compiled-webhook.ts'
+import { headersNamed, type CompiledRule, type CompiledWebhook } from './compiled-webhook.ts'
 import { acceptHandshake, type ContactParts } from './contact.ts'
-import { type SeenDeliveries, type DeliveryKey, deliveryKey } from './dedupe.ts'
+import { type DeliveryKey, deliveryKey, ofRule, type SeenDeliveries } from './dedupe.ts'
 import type { Engine } from './engine.ts'
 import { createScope } from './event-scope.ts'
 import type { RunEvent } from './event-runner.ts'
-import { firstMismatch } from './filter.ts'
 import { findUnsignedHandshake } from './handshakes-unsigned.ts'
 import { findHandshake, getReply, type Reply } from './handshakes.ts'
 import { loadMultipart } from './multipart.ts'
@@ -20,6 +19,7 @@ import { isMultipart, type Payload, readPayload } from './parse.ts'
 import type { DeliveryWaiters } from './payload-shape.ts'
 import { expandPrompt, fenceIdFor } from './prompt.ts'
 import type { RateLimits } from './rate-limit.ts'
+import { chooseRules, getEventName } from './rules.ts'
 import { receive, type ReceivedBody } from './receive.ts'
 import type { DiagnoseRefusal } from './signature-diagnosis.ts'
 import { invalid, type SignatureHeaders } from './signature-header.ts'
@@ -55,6 +55,12 @@ export type Accepted = {
   readonly status: Status
   /** The response, for a sender that takes no 202 with JSON. */
   readonly reply?: Reply
+  /** All events of a delivery for several rules; `id` is the first. */
+  readonly events?: readonly {
+    readonly id: string
+    readonly status: Status
+    readonly rule: string | undefined
+  }[]
 }
 
 /** A delivery in the pipeline, and what is known about it so far. */
@@ -138,9 +144,10 @@ const processBody = (
   if (isSigned) checkBodyTimestamp(payload, scheme, now, getLateSeconds(webhook, deliveryId))
   delivery.signed = isSigned
   delivery.deliveryId = deliveryId
-  const alreadySeen = webhook.rateLimit && findSeen(delivery, body.bytes, parts)
+  const isAlsoBody = Boolean(scheme.lateSeconds)
+  const key = deliveryKey(webhook.path, webhook.dedupe, deliveryId?.id, body.bytes, isAlsoBody)
   // A repeated delivery must not use up the sender's rate.
-  if (webhook.rateLimit && alreadySeen?.eventId === undefined)
+  if (webhook.rateLimit && !webhook.rules.some((rule) => findSeen(rule, key, parts)))
     parts.rateLimits.count(webhook.path, webhook.rateLimit, performance.now())
   delivery.stage = 'filter'
   const own = () => webhook.secrets().own
@@ -149,38 +156,40 @@ const processBody = (
   if (handshake) return pass(delivery, handshake.status, handshake.detail, parts)
   const ownDetail = parts.loopGuard.ownDetail(payload)
   if (ownDetail !== undefined) return pass(delivery, 'filtered', ownDetail, parts)
-  parts.learners.show(webhook.path, payload)
+  parts.learners.show(webhook.path, payload, () => getEventName(scheme, headers, payload))
   const scope = createScope(webhook, headers, payload, delivery.deliveryId?.id, receivedAt)
-  const {
-    rules: [rule],
-  } = webhook
-  const mismatch = firstMismatch(scope, rule.filter)
-  if (mismatch) {
-    // The path is from the owner's configuration; the value, which is the sender's, is not shown.
-    return pass(delivery, 'filtered', `the filter on ${mismatch.text} does not match`, parts)
-  }
-  const { key, eventId } = alreadySeen ?? findSeen(delivery, body.bytes, parts)
-  if (eventId !== undefined)
-    return pass(delivery, 'duplicate', `the same delivery as ${eventId}`, parts)
+  const rules = chooseRules(webhook, headers, scope)
+  if (typeof rules === 'string') return pass(delivery, 'filtered', rules, parts)
+  const seen = rules.map((rule) => findSeen(rule, key, parts))
+  if (!seen.includes(undefined))
+    return pass(delivery, 'duplicate', `the same delivery as ${seen.join(', ')}`, parts)
+  // After a rule has failed, a repeated delivery is for that rule alone.
+  const due = rules.filter((_, index) => seen[index] === undefined)
   delivery.stage = 'expand'
-  const { values } = rule
-  const prompt = expandPrompt(rule.prompt, scope, values, fenceIdFor(values))
-  const targets = expandTargets(rule.targets, scope)
-  delivery.stage = 'queue'
-  // The prompt replaces the body, whose bytes become free for it.
-  body.release()
-  const known = toKnownDelivery(delivery)
-  const file = toEventFile(rule.agent, { body: verified, headers }, payload)
-  const event = { webhook: rule, receivedAt, known, prompt, payload: file, targets, delivery: key }
-  const id = runEvent.accept(event)
-  parts.payloads.keep(id, {
-    body: verified.compact(),
-    headers: withoutProof(headers, scheme),
-    receivedAt,
-    known,
-    delivery: key,
+  const accepted = due.map((rule): AcceptedEvent => {
+    const { values } = rule
+    const prompt = expandPrompt(rule.prompt, scope, values, fenceIdFor(values))
+    const targets = expandTargets(rule.targets, scope)
+    const known = toKnownDelivery(delivery, rule)
+    const file = toEventFile(rule.agent, { body: verified, headers }, payload)
+    const seenAs = ofRule(key, rule.name)
+    return { webhook: rule, receivedAt, known, prompt, payload: file, targets, delivery: seenAs }
   })
-  return toAccepted(delivery, id, 'accepted')
+  delivery.stage = 'queue'
+  // The prompts replace the body, whose bytes become free for them.
+  body.release()
+  const ids = runEvent.accept(accepted)
+  const kept = { body: verified.compact(), headers: withoutProof(headers, scheme), receivedAt }
+  accepted.forEach(({ known, delivery: seenAs }, index) =>
+    parts.payloads.keep(ids[index] ?? '', { ...kept, known, delivery: seenAs }),
+  )
+  const events = ids.map((id, index) => ({
+    id,
+    status: 'accepted' as const,
+    rule: due[index]?.name,
+  }))
+  const answer = toAccepted(delivery, ids[0] ?? '', 'accepted')
+  return events.length > 1 ? { ...answer, events } : answer
 }
 
 /** The headers of a delivery but those that prove who sent it. */
@@ -191,25 +200,24 @@ const withoutProof = (headers: SignatureHeaders, { forms }: SignatureScheme): Si
   return kept
 }
 
-/** The key of a delivery, and the id of its event if it was delivered before. */
+/** The id of the event that this delivery became before by this rule. */
 const findSeen = (
-  { webhook, deliveryId }: Delivery,
-  bytes: Buffer,
+  { name }: CompiledRule,
+  key: DeliveryKey | undefined,
   { deliveries }: PipelineParts,
-): { readonly key: DeliveryKey | undefined; readonly eventId: string | undefined } => {
-  const { path, dedupe, scheme } = webhook
-  const key = deliveryKey(path, dedupe, deliveryId?.id, bytes, Boolean(scheme.lateSeconds))
-  return { key, eventId: key && deliveries.eventFor(key, performance.now()) }
+): string | undefined => {
+  const own = ofRule(key, name)
+  return own && deliveries.eventFor(own, performance.now())
 }
 
-const toKnownDelivery = ({
-  webhook,
-  size,
-  deliveryId,
-  signed,
-}: Delivery): AcceptedEvent['known'] => ({
-  webhook: webhook.path,
-  agent: webhook.rules[0].agentName,
+/** Without a rule for a delivery that runs none. */
+const toKnownDelivery = (
+  { webhook: { path, rules }, size, deliveryId, signed }: Delivery,
+  rule: CompiledRule | undefined = rules.length === 1 ? rules[0] : undefined,
+): AcceptedEvent['known'] => ({
+  webhook: path,
+  rule: rule?.name,
+  agent: rule?.agentName ?? null,
   size,
   deliveryId: deliveryId?.id,
   signed,

@@ -76,8 +76,8 @@ const isNotAllowed = (error: unknown): boolean =>
   error instanceof DoorwardError && error.code === 'method-not-allowed'
 
 /** 202 with JSON; where the sender requires another response, id and status are in a header. */
-const sendAccepted = (response: ServerResponse, { id, status, reply }: Accepted): void => {
-  if (!reply) return sendJson(response, 202, { id, status })
+const sendAccepted = (response: ServerResponse, { id, status, reply, events }: Accepted): void => {
+  if (!reply) return sendJson(response, 202, { id, status, events })
   const { code = 200, type = 'text/plain; charset=utf-8', text, headers } = reply
   response.writeHead(code, {
     ...(code !== 204 && { 'Content-Type': type, 'Content-Length': Buffer.byteLength(text) }),

@@ -250,15 +250,22 @@ const checkTargets = (
 ): void => {
   const entries = getValueAt(webhooks.value, ['webhooks'])
   if (!Array.isArray(entries)) return
-  entries.forEach((entry: unknown, index) => {
+  const check = (text: unknown, path: YamlPath) => {
+    const missing = typeof text === 'string' ? findMissing(text, gateway, homeFolder) : undefined
+    if (missing) problems.push(webhooks.problemAt(path, missing.reason, missing.hint))
+  }
+  const checkEach = (entry: unknown, place: YamlPath) => {
     const deliverTo = getValueAt(entry, ['deliver_to'])
-    const check = (text: unknown, path: YamlPath) => {
-      const missing = typeof text === 'string' ? findMissing(text, gateway, homeFolder) : undefined
-      if (missing) problems.push(webhooks.problemAt(path, missing.reason, missing.hint))
-    }
-    const path = ['webhooks', index, 'deliver_to']
-    if (Array.isArray(deliverTo)) deliverTo.forEach((text, place) => check(text, [...path, place]))
+    const path = [...place, 'deliver_to']
+    if (Array.isArray(deliverTo)) deliverTo.forEach((text, index) => check(text, [...path, index]))
     else check(deliverTo, path)
+  }
+  entries.forEach((entry: unknown, index) => {
+    const place = ['webhooks', index]
+    checkEach(entry, place)
+    const rules = getValueAt(entry, ['rules'])
+    if (Array.isArray(rules))
+      rules.forEach((rule, number) => checkEach(rule, [...place, 'rules', number]))
   })
 }
 

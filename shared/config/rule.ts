@@ -9,9 +9,11 @@ import { parseTarget, type Target, targetPaths } from './targets.ts'
 import type { RuleEntry } from './webhook-schema.ts'
 import type { Problem, YamlFile, YamlPath } from './yaml.ts'
 
-/** What runs for a delivery to a webhook, compiled once. A definition without `rules` is one without a name. */
+/** What runs for a delivery to a webhook, compiled once. A definition without `rules` has one without a name. */
 export type Rule = {
   readonly name: string | undefined
+  /** The events that run it; undefined means all. */
+  readonly on: readonly EventName[] | undefined
   readonly filter: Filter
   readonly agentName: string
   readonly agent: Agent
@@ -27,13 +29,14 @@ export type Rule = {
   readonly acceptsRisk: boolean
 }
 
+/** `pull_request`, `pull_request.opened`, or `invoice.*` for all that begin so. */
+export type EventName = string
+
 /** The fields of a rule that match the schema. */
 export type ValidRuleFields = { readonly [Key in keyof RuleEntry]?: RuleEntry[Key] | undefined }
 
-/** The parsed parts of one rule, as far as they are valid. */
-export type ParsedRule = Pick<Rule, 'filter' | 'targets'> & {
-  readonly prompt: PromptTemplate | undefined
-}
+/** The parsed fields of one rule that are given and valid. */
+export type ParsedRule = Partial<Pick<Rule, 'on' | 'filter' | 'prompt' | 'targets'>>
 
 /** Checks what a schema cannot in the fields of a rule, which stand at `place` of the file. */
 export const checkRule = (
@@ -55,7 +58,7 @@ export const checkRule = (
     }
   }
 
-  const { agent, prompt_template: template, filter = {}, deliver_to: deliverTo = [] } = entry
+  const { on, agent, prompt_template: template, filter, deliver_to: deliverTo } = entry
   if (agent !== undefined && agentNames && !agentNames.includes(agent))
     at(
       ['agent'],
@@ -64,11 +67,11 @@ export const checkRule = (
     )
   const [prompt] =
     template === undefined ? [] : attempt(['prompt_template'], () => parsePrompt(template))
-  const conditions = parseFilter(filter, {
+  const conditions = parseFilter(filter ?? {}, {
     report: (key, reason, hint) => at(['filter', ...key], reason, hint),
     plainTextAt: (key) => file.plainTextAt([...place, 'filter', ...key]),
   })
-  const targets = [deliverTo]
+  const targets = [deliverTo ?? []]
     .flat()
     .flatMap((text, position) =>
       attempt(Array.isArray(deliverTo) ? ['deliver_to', position] : ['deliver_to'], () =>
@@ -76,11 +79,16 @@ export const checkRule = (
       ),
     )
     .filter(({ kind }) => kind !== 'none')
-  return { prompt, filter: conditions, targets }
+  return {
+    ...(on && { on: [on].flat() }),
+    ...(filter && { filter: conditions }),
+    ...(prompt && { prompt }),
+    ...(deliverTo !== undefined && { targets }),
+  }
 }
 
 /** What the templates of a rule read of a delivery. */
-export const scopePaths = ({ filter, prompt, targets }: ParsedRule): Path[] => [
+export const scopePaths = ({ filter = [], prompt, targets = [] }: ParsedRule): Path[] => [
   ...valueConditions(filter).map(({ path }) => path),
   ...(prompt ? pathsIn(prompt) : []),
   ...targets.flatMap(targetPaths),
@@ -88,23 +96,25 @@ export const scopePaths = ({ filter, prompt, targets }: ParsedRule): Path[] => [
 
 /** Throws `internal` for a rule that was not checked. */
 export const compileRule = (
-  entry: RuleEntry,
+  entry: RuleEntry & { readonly name?: string },
   agents: Readonly<Record<string, Agent>>,
-  { prompt, filter, targets }: ParsedRule,
+  { on, prompt, filter = [], targets = [] }: ParsedRule,
 ): Rule => {
-  const agent = agents[entry.agent]
+  const { agent: agentName = '' } = entry
+  const agent = agents[agentName]
   if (!agent || !prompt)
-    throw new DoorwardError('internal', `a rule with agent ${entry.agent} was not checked`)
+    throw new DoorwardError('internal', `a rule with agent ${agentName} was not checked`)
   return {
-    name: undefined,
+    name: entry.name,
+    on,
     filter,
-    agentName: entry.agent,
+    agentName,
     agent,
     prompt,
     values: getValues(entry, agent),
     targets,
-    deliverEmpty: entry.deliver_empty,
-    acceptsRisk: entry.accept_risk,
+    deliverEmpty: entry.deliver_empty ?? false,
+    acceptsRisk: entry.accept_risk ?? false,
   }
 }
 

@@ -1,4 +1,5 @@
 import { networkWarnings } from '../network/warnings.ts'
+import { findUnknownEvent } from '../sender-events.ts'
 import { startsWithEvent } from '../paths.ts'
 import { literalText, pathsIn } from '../templates.ts'
 import { didYouMean } from '../text.ts'
@@ -27,9 +28,11 @@ export const collectWarnings = (config: Config, env: NodeJS.ProcessEnv): Warning
       ...schemeWarnings(webhook, env),
       ...proofWarnings(webhook, config),
       ...webhook.rules.flatMap((rule) => [
-        ...templateWarnings(webhook.path, rule),
+        ...templateWarnings(describeRule(webhook.path, rule), rule),
         ...filterWarnings(webhook, rule),
+        ...eventWarnings(webhook, rule),
       ]),
+      ...twinWarnings(webhook),
     ]),
     ...agentKeyWarnings(rules, config, env),
     ...targetWarnings(config, env),
@@ -38,6 +41,10 @@ export const collectWarnings = (config: Config, env: NodeJS.ProcessEnv): Warning
     ...networkWarnings(env),
   ]
 }
+
+/** `/webhook/github review`, as events show it. */
+const describeRule = (path: string, { name }: Pick<Rule, 'name'>): string =>
+  name === undefined ? path : `${path} ${name}`
 
 /** A body that never fits is answered 503, and its sender retries forever. */
 const limitWarnings = ({ gateway }: Config): Warning[] =>
@@ -101,7 +108,7 @@ export const withoutVariable = ({ kind }: Pick<Agent, 'kind'>): string =>
 /** Untrusted text, an agent that may act, and a target outside this machine: together a way in. */
 export const riskWarnings = (config: Config): Warning[] =>
   config.webhooks.flatMap(({ path, enabled, rules }) =>
-    enabled ? rules.flatMap((rule) => riskWarning(path, rule)) : [],
+    enabled ? rules.flatMap((rule) => riskWarning(describeRule(path, rule), rule)) : [],
   )
 
 const riskWarning = (path: string, rule: Rule): Warning[] => {
@@ -129,7 +136,7 @@ export const prefixHint = (path: string): string =>
  */
 const filterWarnings = (
   { path, scheme }: Pick<Webhook, 'path' | 'scheme'>,
-  { filter, prompt }: Pick<Rule, 'filter' | 'prompt'>,
+  { name, filter, prompt }: Pick<Rule, 'name' | 'filter' | 'prompt'>,
 ): Warning[] => {
   const conditions = valueConditions(filter)
   const doubts = conditions.flatMap((condition) =>
@@ -144,12 +151,45 @@ const filterWarnings = (
     .flatMap(({ text }) =>
       warn(
         'filter-path-prefix',
-        `webhook ${path}: ${text} in filter never matches, unless the payload has a field event`,
+        `webhook ${describeRule(path, { name })}: ${text} in filter never matches, unless the payload has a field event`,
         prefixHint(text),
       ),
     )
     .concat(doubts)
 }
+
+/** Names in `on` that the sender does not use. */
+const eventWarnings = (
+  webhook: Pick<Webhook, 'path' | 'scheme'>,
+  rule: Pick<Rule, 'name' | 'on'>,
+): Warning[] =>
+  (rule.on ?? []).flatMap((event) => {
+    const unknown = findUnknownEvent(webhook.scheme.name, event)
+    if (!unknown) return []
+    const { meant } = unknown
+    return warn(
+      'event-unknown',
+      `webhook ${describeRule(webhook.path, rule)}: on has ${event}, which is no event of ${webhook.scheme.name} that is known here`,
+      meant === undefined
+        ? `see the events at ${webhook.scheme.source}; one that is new runs nevertheless`
+        : `did you mean "${meant}"?`,
+    )
+  })
+
+/** Every rule that matches runs: two of the same kind run the agent twice. */
+const twinWarnings = ({ path, rules }: Pick<Webhook, 'path' | 'rules'>): Warning[] =>
+  rules.flatMap((rule, index) => {
+    const twin = rules.slice(0, index).find((other) => toRun(other) === toRun(rule))
+    if (!twin) return []
+    return warn(
+      'rules-equal',
+      `webhook ${path}: the rules ${twin.name} and ${rule.name} run the same agent with the same prompt for the same events, so it runs twice`,
+      'remove one, or give one of them the targets of both as a list in deliver_to',
+    )
+  })
+
+const toRun = ({ on, filter, agentName, prompt }: Rule): string =>
+  JSON.stringify([on, filter, agentName, prompt.source])
 
 /** Providers of gateway.yaml without the endpoints of a login. */
 const providerWarnings = ({ gateway }: Config): Warning[] =>

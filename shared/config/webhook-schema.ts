@@ -14,12 +14,28 @@ const webhookPath = z
     error: ({ input }) => `not a URL path: ${pathFault(String(input))}`,
   })
 
+const ruleName = z
+  .string()
+  .regex(
+    /^[A-Za-z0-9][\w.-]{0,63}$/,
+    'not the name of a rule (letters, digits, - _ and ., with a letter or a digit first)',
+  )
+
+const eventName = z.string().regex(/^\S+$/, 'not the name of an event')
+
 /** What runs for a delivery. */
 const ruleFields = {
-  agent: z.string().describe('Name of an agent in agents.yaml.'),
+  on: z
+    .union([eventName, z.array(eventName).min(1)])
+    .optional()
+    .describe(
+      'The events that run it, by the names of the sender: pull_request, pull_request.opened or invoice.*; a list means any. Default: all.',
+    ),
+  agent: z.string().optional().describe('Name of an agent in agents.yaml.'),
   prompt_template: z
     .string()
     .regex(/\S/, 'the prompt is empty')
+    .optional()
     .describe(
       'The prompt; {{event.<path>}} is replaced by a value of the payload, {{headers.<name>}} by a header.',
     ),
@@ -36,7 +52,7 @@ const ruleFields = {
     ),
   deliver_empty: z
     .boolean()
-    .default(false)
+    .optional()
     .describe('With true, an empty answer is delivered too. Default false.'),
   event_text: z
     .enum(['fenced', 'plain'])
@@ -54,16 +70,32 @@ const ruleFields = {
     ),
   accept_risk: z
     .boolean()
-    .default(false)
+    .optional()
     .describe('Silences the warning about a dangerous combination. Default false.'),
 }
+
+/** One of several rules of a webhook. */
+export const ruleSchema = z.strictObject({
+  name: ruleName.describe('Name of the rule, in events and messages.'),
+  ...ruleFields,
+})
 
 export const webhookSchema = z.strictObject({
   path: webhookPath.describe(
     'URL path; a path that does not begin with /webhook/ is also served below it.',
   ),
-  agent: ruleFields.agent,
+  rules: z
+    .array(ruleSchema)
+    .min(1)
+    .optional()
+    .describe(
+      'Several rules for one address, each a map of a name and what runs; each that matches makes an event of its own. What a rule does not say, it takes from the webhook.',
+    ),
+  agent: ruleFields.agent.describe(
+    'Name of an agent in agents.yaml; required, unless each rule has one.',
+  ),
   prompt_template: ruleFields.prompt_template,
+  on: ruleFields.on,
   secret_env: z
     .union([environmentName, z.array(environmentName).min(1)])
     .optional()
@@ -112,5 +144,5 @@ export const webhookSchema = z.strictObject({
 })
 
 export type WebhookEntry = z.output<typeof webhookSchema>
-/** The fields of an entry that say what runs. */
+/** The fields of an entry, or of one of its rules, that say what runs. */
 export type RuleEntry = Pick<WebhookEntry, keyof typeof ruleFields>

@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import { DoorwardError } from '../errors.ts'
 import { toScheme } from '../signatures/described.ts'
 import type { SignatureScheme } from '../signatures/scheme.ts'
@@ -7,7 +8,7 @@ import { getValueAt } from './problems.ts'
 import { checkRule, compileRule, type ParsedRule, type Rule, scopePaths } from './rule.ts'
 import type { Agent } from './schema.ts'
 import { checkSignatureFields, findSignatureHeaders, readScheme } from './signature-fields.ts'
-import { type WebhookEntry, webhookSchema } from './webhook-schema.ts'
+import { ruleSchema, type WebhookEntry, webhookSchema } from './webhook-schema.ts'
 import { isSlackReply } from './targets.ts'
 import type { Problem, YamlFile, YamlPath } from './yaml.ts'
 
@@ -55,21 +56,23 @@ export const checkDefinitions = (
   problems: Problem[],
 ): ParsedEntry[] => {
   const list = getValueAt(file.value, ['webhooks'])
-  const entries = Array.isArray(list) ? list.map(parseValidFields) : []
+  const entries = Array.isArray(list)
+    ? list.map((entry) => parseValidFields(webhookSchema.shape, entry))
+    : []
   checkPaths(entries, file, problems)
   return entries.map((entry, index) => checkEntry(entry, index, agentNames, file, problems))
 }
 
 type ValidFields = { readonly [Key in keyof WebhookEntry]?: WebhookEntry[Key] | undefined }
 
-/** The fields of an entry that match the schema. */
-const parseValidFields = (value: unknown): ValidFields =>
+/** The fields that match their schemas. */
+const parseValidFields = <Shape extends z.ZodRawShape>(shape: Shape, value: unknown) =>
   Object.fromEntries(
-    Object.entries(webhookSchema.shape).map(([key, schema]) => {
+    Object.entries(shape).map(([key, schema]) => {
       const given = getValueAt(value, [key])
-      return [key, given === undefined ? undefined : schema.safeParse(given).data]
+      return [key, given === undefined ? undefined : z.safeParse(schema, given).data]
     }),
-  )
+  ) as { readonly [Key in keyof Shape]?: z.output<Shape[Key]> | undefined }
 
 /** The parsed rules of one entry. */
 type ParsedEntry = { readonly rules: readonly ParsedRule[] }
@@ -84,22 +87,121 @@ const checkEntry = (
   const at = (key: YamlPath, reason: string, hint?: string) =>
     problems.push(file.problemAt(['webhooks', index, ...key], reason, hint))
   checkSignatureFields(entry, at)
-  const rules = [checkRule(entry, ['webhooks', index], agentNames, file, problems)]
+  const rules = checkRules(entry, index, agentNames, file, problems)
+  checkScheme(entry, rules, at)
+  return { rules }
+}
+
+const checkRules = (
+  entry: ValidFields,
+  index: number,
+  agentNames: readonly string[] | undefined,
+  file: YamlFile,
+  problems: Problem[],
+): readonly ParsedRule[] => {
+  const place = ['webhooks', index]
+  const list = getValueAt(file.value, [...place, 'rules'])
+  const shared = checkRule(entry, place, agentNames, file, problems)
+  if (shared.on) checkEvents(entry, place, file, problems)
+  if (!Array.isArray(list)) {
+    checkNeeded([place], file, problems)
+    return [shared]
+  }
+  const rules = list.map((rule: unknown, number) => {
+    const at = [...place, 'rules', number]
+    const fields = parseValidFields(ruleSchema.shape, rule)
+    checkNeeded([at, place], file, problems)
+    const own = checkRule(fields, at, agentNames, file, problems)
+    if (own.on) checkEvents(entry, at, file, problems)
+    return { ...shared, ...own }
+  })
+  checkNames(list, [...place, 'rules'], file, problems)
+  return rules
+}
+
+/** Checks what the rules of a webhook need of its signature. */
+const checkScheme = (
+  entry: ValidFields,
+  rules: readonly ParsedRule[],
+  at: (key: YamlPath, reason: string, hint?: string) => void,
+): void => {
   const read = headerNamesIn(rules.flatMap(scopePaths)).map((name) => name.toLowerCase())
   const { field, headers } = findSignatureHeaders(entry)
   for (const header of headers)
     if (read.includes(header))
       at([field], `headers.${header} holds a signature: no template or filter can read it`)
   checkTimes(entry, at)
-  const answersSlack = rules.some(({ targets }) => targets.some(isSlackReply))
+  const answersSlack = rules.some(({ targets = [] }) => targets.some(isSlackReply))
   if (answersSlack && entry.signature_scheme !== 'slack')
     at(
       ['deliver_to'],
       'slack:reply answers where an event of Slack came from',
       'write signature_scheme: slack, or name a channel',
     )
-  return { rules }
 }
+
+/** `on` needs a scheme that says where its sender names the event. */
+const checkEvents = (
+  { signature_scheme: valid }: ValidFields,
+  place: YamlPath,
+  file: YamlFile,
+  problems: Problem[],
+): void => {
+  const given = getValueAt(file.value, [...place.slice(0, 2), 'signature_scheme'])
+  // The schema reports a scheme that there is not.
+  if (given !== undefined && valid === undefined) return
+  const name = valid ?? 'hmac'
+  if (getFacts(name).event) return
+  problems.push(
+    file.problemAt(
+      [...place, 'on'],
+      `signature_scheme ${name} does not say where its sender names the event`,
+      'set signature_scheme to the name of the sender, such as github, or write a filter',
+    ),
+  )
+}
+
+/** What a rule cannot do without stands in it, or at its webhook. */
+const checkNeeded = (
+  [place = [], ...others]: readonly YamlPath[],
+  file: YamlFile,
+  problems: Problem[],
+): void => {
+  // The schema reports what is no map.
+  if (!isMap(getValueAt(file.value, place))) return
+  const hint = others.length > 0 ? 'write it here, or at the webhook for all its rules' : undefined
+  for (const field of ['agent', 'prompt_template'])
+    if (![place, ...others].some((one) => getValueAt(file.value, [...one, field]) !== undefined))
+      problems.push(file.problemAt([...place, field], 'missing', hint))
+}
+
+const isMap = (value: unknown): boolean =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const checkNames = (
+  rules: readonly unknown[],
+  place: YamlPath,
+  file: YamlFile,
+  problems: Problem[],
+): void => {
+  const names = rules.map((rule) => getValueAt(rule, ['name']))
+  names.forEach((name, index) => {
+    const first = names.indexOf(name)
+    if (typeof name !== 'string' || first === index) return
+    const { line } = file.problemAt([...place, first, 'name'], '')
+    problems.push(
+      file.problemAt(
+        [...place, index, 'name'],
+        `there are two rules ${name}`,
+        `the first is in line ${line}`,
+      ),
+    )
+  })
+}
+
+/** What the table says of a scheme. */
+const getFacts = (name: NonNullable<ValidFields['signature_scheme']>): SignatureScheme =>
+  toScheme(name, { header: '', algorithm: 'sha256', prefix: '' })
 
 /** The fields about a signed time go with schemes that sign one. */
 const checkTimes = (
@@ -111,7 +213,7 @@ const checkTimes = (
   }: ValidFields,
   at: (key: YamlPath, reason: string, hint: string) => void,
 ): void => {
-  const facts = toScheme(name, { header: '', algorithm: 'sha256', prefix: '' })
+  const facts = getFacts(name)
   const signsTime = facts.toleranceSeconds !== undefined || signed.includes('{timestamp}')
   if (tolerance !== undefined && !signsTime)
     at(['timestamp_tolerance'], `signature_scheme ${name} signs no time`, 'remove it')
@@ -131,7 +233,9 @@ export const compileEntry = (
 ): Webhook => {
   const [first, ...more] = checked?.rules ?? []
   if (!first) throw new DoorwardError('internal', `webhook ${entry.path} was not checked`)
-  const compile = (rule: ParsedRule) => compileRule(entry, agents, rule)
+  const { rules = [] } = entry
+  const compile = (parsed: ParsedRule, index: number) =>
+    compileRule({ ...entry, ...rules[index] }, agents, parsed)
   return {
     path: entry.path,
     urlPaths: getUrlPaths(entry.path),
@@ -142,7 +246,7 @@ export const compileEntry = (
     scheme: getScheme(entry),
     dedupe: entry.dedupe ?? 'id',
     rateLimit: entry.rate_limit,
-    rules: [compile(first), ...more.map(compile)],
+    rules: [compile(first, 0), ...more.map((rule, index) => compile(rule, index + 1))],
   }
 }
 

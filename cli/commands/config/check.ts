@@ -54,7 +54,12 @@ const load = async (
 }
 
 const summarize = ({ webhooks, agents }: Config): string =>
-  `ok: ${count(webhooks.length, 'webhook')}, ${count(agents.size, 'agent')}`
+  `ok: ${count(webhooks.length, 'webhook')}${describeRules(webhooks)}, ${count(agents.size, 'agent')}`
+
+const describeRules = (webhooks: Config['webhooks']): string => {
+  const named = webhooks.flatMap(({ rules }) => rules).filter(({ name }) => name !== undefined)
+  return named.length === 0 ? '' : ` with ${count(named.length, 'rule')}`
+}
 
 const count = (number: number, what: string): string =>
   `${number} ${what}${number === 1 ? '' : 's'}`

@@ -37,6 +37,8 @@ import { findText, type Found } from './find-text.ts'
 /** The outcome of the canary of one webhook. */
 type Sent = {
   readonly path: string
+  /** Name of the rule, where the webhook has rules. */
+  readonly rule?: string
   readonly agent: string
   readonly targets: readonly string[]
   readonly event?: string
@@ -64,7 +66,8 @@ export const checkPrivacy = async (
   const { webhooks, gateway } = await loadConfig(home, env)
   const signer = { env, publicUrl: gateway.server.public_url }
   const chosen = choose(webhooks, paths)
-  announce(chosen, terminal)
+  const rules = chosen.flatMap(listRules)
+  announce(rules, terminal)
   if (!yes && !(await confirm(permission, terminal))) {
     terminal.warn('nothing was run or sent')
     process.exitCode = exitFailed
@@ -75,9 +78,9 @@ export const checkPrivacy = async (
   const sinceMs = Date.now() - clockMarginMs
   const interrupt = interruptSignal()
   const sent = await withDaemon(context, async (client) => {
-    const all: { readonly sent: Sent; readonly event?: EventDetail }[] = []
-    for (const webhook of chosen)
-      all.push(await sendCanary(client, webhook, signer, canary, interrupt, terminal))
+    const all: SentCanary[] = []
+    for (const one of rules)
+      all.push(await sendCanary(client, one, signer, canary, interrupt, terminal))
     return all
   })
   terminal.say('searching files that have changed since ...')
@@ -86,7 +89,7 @@ export const checkPrivacy = async (
   const files = await expectations(
     home,
     found.paths,
-    sent.flatMap(({ event }) => event ?? []),
+    sent.flatMap(({ events }) => events),
   )
   report(
     sent.map((one) => one.sent),
@@ -113,18 +116,24 @@ const choose = (webhooks: readonly Webhook[], paths: readonly string[]): Webhook
   return chosen
 }
 
-const announce = (webhooks: readonly Webhook[], terminal: Terminal): void => {
+type Chosen = { readonly webhook: Webhook; readonly rule: Rule }
+
+const listRules = (webhook: Webhook): Chosen[] => webhook.rules.map((rule) => ({ webhook, rule }))
+
+const describeChosen = ({ webhook: { path }, rule: { name } }: Chosen): string =>
+  name === undefined ? path : `${path} ${name}`
+
+const announce = (chosen: readonly Chosen[], terminal: Terminal): void => {
   if (terminal.json) return
   terminal.warn(
     'A made-up event goes through these webhooks. Their agents run and answer for real:',
   )
-  for (const { path, rules } of webhooks)
-    for (const rule of rules)
-      terminal.warn(
-        toPlainLine(
-          `  ${path} -> agent ${rule.agentName} (${describeAction(rule.agent)}) -> ${listTargets(rule).join(', ') || 'none'}`,
-        ),
-      )
+  for (const one of chosen)
+    terminal.warn(
+      toPlainLine(
+        `  ${describeChosen(one)} -> agent ${one.rule.agentName} (${describeAction(one.rule.agent)}) -> ${listTargets(one.rule).join(', ') || 'none'}`,
+      ),
+    )
 }
 
 const describeAction = (agent: Rule['agent']): string => {
@@ -154,42 +163,67 @@ const permission = {
 
 const listTargets = ({ targets }: Rule): string[] => targets.map(({ text }) => text)
 
+type SentCanary = { readonly sent: Sent; readonly events: readonly EventDetail[] }
+
+/** Sends an event that this rule matches; others of the same webhook may match it too. */
 const sendCanary = async (
   client: Client,
-  webhook: Webhook,
+  { webhook, rule }: Chosen,
   signer: SigningHome,
   canary: string,
   interrupt: AbortSignal,
   terminal: Terminal,
-): Promise<{ readonly sent: Sent; readonly event?: EventDetail }> => {
-  const {
+): Promise<SentCanary> => {
+  const { path, rules } = webhook
+  const { name, agentName: agent } = rule
+  const about = {
     path,
-    rules: [rule],
-  } = webhook
-  const { agentName: agent } = rule
-  const about = { path, agent, targets: listTargets(rule) }
-  const fixed = rule.targets.every(({ kind, text }) => kind === 'file' || !text.includes('{{'))
-  if (!fixed) {
-    const detail = 'left out: where its answer goes depends on the event'
-    return { sent: { ...about, state: 'not sent', detail } }
+    ...(name !== undefined && { rule: name }),
+    agent,
+    targets: listTargets(rule),
   }
-  terminal.say(`${path}: waiting for agent ${agent} ...`)
+  const isFixed = rules
+    .flatMap(({ targets }) => targets)
+    .every(({ kind, text }) => kind === 'file' || !text.includes('{{'))
+  if (!isFixed) {
+    const detail = `left out: where ${rules.length === 1 ? 'its answer' : 'an answer of its rules'} goes depends on the event`
+    return { sent: { ...about, state: 'not sent', detail }, events: [] }
+  }
+  terminal.say(`${describeChosen({ webhook, rule })}: waiting for agent ${agent} ...`)
   try {
     const nowMs = Date.now()
-    const payload = Buffer.from(JSON.stringify(canaryPayload(rule, canary)))
-    const delivery = ownDelivery(webhook, payload, nowMs)
+    const kind = toKind(webhook.scheme, rule)
+    const payload = Buffer.from(JSON.stringify(canaryPayload(rule, canary, kind?.fields)))
+    const delivery = ownDelivery(webhook, payload, nowMs, kind?.event)
     const { headers, body, search } = signDelivery(webhook, signer, delivery, nowMs)
     const url = new URL(`${webhook.urlPaths[0] ?? path}${search}`, client.daemon.url)
-    const all = { ...canaryHeaders(rule), ...headers }
-    const send = async () => (await postWebhook(url, all, body)).id
-    const event = await untilFinished(client, send, interrupt)
+    const posted = await postWebhook(url, { ...canaryHeaders(rule), ...headers }, body)
+    const events: EventDetail[] = []
+    for (const { id } of posted.events ?? [posted])
+      events.push(await untilFinished(client, async () => Promise.resolve(id), interrupt))
+    const event = events.find((one) => one.rule === name) ?? events[0]
+    if (!event) throw new DoorwardError('internal', 'the daemon named no event')
     const { id, state, detail } = event
     // The output of a failed program may contain the prompt, so only the event shows it.
     const why = state === 'done' ? undefined : (event.code ?? detail)
-    return { sent: { ...about, event: id, state, ...(why && { detail: why }) }, event }
+    return { sent: { ...about, event: id, state, ...(why && { detail: why }) }, events }
   } catch (error) {
     if (!(error instanceof DoorwardError) || error.code === 'interrupted') throw error
-    return { sent: { ...about, state: 'not sent', detail: error.message } }
+    return { sent: { ...about, state: 'not sent', detail: error.message }, events: [] }
+  }
+}
+
+/** The first event of `on`: its name for the header of the sender, and what its body says of it. */
+const toKind = ({ event: places }: Webhook['scheme'], { on }: Rule) => {
+  const [first] = on ?? []
+  if (first === undefined || !places) return undefined
+  const name = first.replace(/\.\*$/, '')
+  const [event = name, ...action] = places.action === undefined ? [name] : name.split('.')
+  const field = (path: string | undefined, value: string) =>
+    path === undefined || value === '' ? [] : [[path.split('.'), value] as const]
+  return {
+    event,
+    fields: [...field(places.field, event), ...field(places.action, action.join('.'))],
   }
 }
 
@@ -259,10 +293,10 @@ const report = (
     })
     return
   }
-  for (const { path, state, detail, event } of sent)
+  for (const { path, rule, state, detail, event } of sent)
     terminal.print(
       toPlainLine(
-        `${path}: ${state}${detail === undefined ? '' : ` (${detail})`}${event === undefined ? '' : ` ${event}`}`,
+        `${path}${rule === undefined ? '' : ` ${rule}`}: ${state}${detail === undefined ? '' : ` (${detail})`}${event === undefined ? '' : ` ${event}`}`,
       ),
     )
   for (const { path, target } of files)
@@ -287,11 +321,16 @@ type Node = { [name: string]: unknown }
  * A payload that passes the filter of a rule and puts the canary into its prompt, in every value of the
  * template. Values that a target uses are plain words.
  */
-export const canaryPayload = (rule: Rule, canary: string): Node => {
+export const canaryPayload = (
+  rule: Rule,
+  canary: string,
+  kind: readonly (readonly [path: Path, value: string])[] = [],
+): Node => {
   const payload: Node = { doorward_canary: canary }
   for (const path of inPayload(pathsIn(rule.prompt))) put(payload, path, canary)
   for (const path of inPayload(rule.targets.flatMap(targetPaths)))
     put(payload, path, 'privacy-check')
+  for (const [path, value] of kind) put(payload, path, value)
   for (const condition of conditionsToMeet(rule.filter))
     for (const path of inPayload([condition.path])) put(payload, path, sampleValue(condition))
   return payload

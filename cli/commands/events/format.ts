@@ -1,4 +1,5 @@
 import type { EventDetail, EventRecord, EventState } from '../../../shared/api.ts'
+import { describeOrigin } from '../../../shared/event-stages.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { formatDuration, didYouMean, toPlainLine } from '../../../shared/text.ts'
 import { moment } from '../../terminal/format.ts'
@@ -40,7 +41,7 @@ export const eventRow = (event: EventRecord, now: Date, paint: Paint): Cell[] =>
   event.id,
   moment(event.receivedAt, now),
   stateCell(event.state, paint),
-  event.webhook ?? event.kind,
+  describeOrigin(event),
   event.agent ?? '-',
   event.durations.agentMs === undefined ? '-' : formatDuration(event.durations.agentMs),
   toPlainLine(describeEvent(event)),

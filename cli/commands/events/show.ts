@@ -47,6 +47,7 @@ const getFields = (event: EventDetail, { paint }: Terminal, now: Date): Field[] 
     ...optional('code', event.code),
     ...optional('detail', event.detail),
     ...optional('webhook', event.webhook),
+    ...optional('rule', event.rule),
     ['received', `${formatLocalTime(event.receivedAt)} (${fromNow(event.receivedAt, now)})`],
     ...optional('delivery', event.deliveryId),
     ...optional('signature', describeSignature(event)),

@@ -1,6 +1,6 @@
-import type { Explain, Explanation } from '../../../shared/api.ts'
+import type { Explain, Explanation, RuleExplanation } from '../../../shared/api.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { toPlainText } from '../../../shared/text.ts'
+import { toPlainLine, toPlainText } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
 import { type Cell, type Field, printFields, printSection } from '../../terminal/table.ts'
 import { withDaemon } from '../../daemon-client/ensure.ts'
@@ -64,17 +64,53 @@ const parseHeaders = (lines: readonly string[]): Record<string, string[]> => {
 }
 
 const printExplanation = (explanation: Explanation, terminal: Terminal): void => {
-  const { webhook, signature, filter, agent, targets } = explanation
-  const empty = emptyPaths(explanation)
-  const fields: Field[] = [
+  const { webhook, signature, rules } = explanation
+  const about: Field[] = [
     ['webhook', webhook],
     ['signature', signatureCell(signature, terminal)],
-    ...filter.map((condition, index): Field => [
-      index === 0 ? 'filter' : '',
-      conditionCell(condition, terminal),
-    ]),
-    ...optional(filter.length === 0, ['filter', 'none: every delivery matches']),
-    ['outcome', describeOutcome(explanation)],
+  ]
+  if (!rules) {
+    const outcome: Field = ['outcome', describeOutcome(explanation)]
+    printFields(
+      [
+        ...about,
+        ...matchFields(explanation, terminal),
+        outcome,
+        ...runFields(explanation, terminal),
+      ],
+      terminal,
+    )
+    printSection('prompt', markedPrompt(explanation, terminal), terminal)
+    return
+  }
+  printFields([...about, ['outcome', describeOutcome(explanation)]], terminal)
+  for (const rule of rules) {
+    const mark = rule.matches ? terminal.paint('green', '✓') : terminal.paint('yellow', '-')
+    terminal.print(`\n${mark} ${terminal.paint('bold', `rule ${toPlainLine(rule.rule ?? '')}`)}`)
+    const fields = matchFields(rule, terminal)
+    printFields(rule.matches ? [...fields, ...runFields(rule, terminal)] : fields, terminal)
+    if (rule.matches) printSection('prompt', markedPrompt(rule, terminal), terminal)
+  }
+}
+
+/** What the delivery is compared with. */
+const matchFields = ({ on, filter }: RuleExplanation, terminal: Terminal): Field[] => [
+  ...(on ? [['on', eventCell(on, terminal)] as const] : []),
+  ...filter.map((condition, index): Field => [
+    index === 0 ? 'filter' : '',
+    conditionCell(condition, terminal),
+  ]),
+  ...optional(filter.length === 0, [
+    'filter',
+    on ? 'none: every such event matches' : 'none: every delivery matches',
+  ]),
+]
+
+/** What runs, and where its answer goes. */
+const runFields = (rule: RuleExplanation, terminal: Terminal): Field[] => {
+  const { agent, targets } = rule
+  const empty = emptyPaths(rule)
+  return [
     ['agent', `${agent.name} (${agent.kind})${agent.argv ? `: ${argvText(agent.argv)}` : ''}`],
     ...optional(agent.detail !== undefined, ['', failedCell(agent.detail ?? '', terminal)]),
     ...targets.map(({ target, parts, detail }, index): Field => [
@@ -86,9 +122,15 @@ const printExplanation = (explanation: Explanation, terminal: Terminal): void =>
     ...optional(targets.length === 0, ['targets', 'none']),
     ...optional(empty.length > 0, ['missing', emptyCell(empty, terminal)]),
   ]
-  printFields(fields, terminal)
-  printSection('prompt', markedPrompt(explanation, terminal), terminal)
 }
+
+const eventCell = (
+  { expected, actual, matches }: NonNullable<RuleExplanation['on']>,
+  terminal: Terminal,
+): Cell => ({
+  text: `${matches ? '✓' : '✗'} the event is ${actual ?? 'not named'}, expected ${expected.join(' or ')}`,
+  paint: (text) => terminal.paint(matches ? 'green' : 'yellow', text),
+})
 
 const optional = (isThere: boolean, field: Field): Field[] => (isThere ? [field] : [])
 
@@ -126,7 +168,7 @@ const conditionCell = (condition: Explanation['filter'][number], terminal: Termi
 }
 
 /** The placeholders that were replaced by nothing, each once. */
-const emptyPaths = ({ substituted }: Explanation): string[] => [
+const emptyPaths = ({ substituted }: RuleExplanation): string[] => [
   ...new Set(substituted.filter(({ start, end }) => start === end).map(({ path }) => path)),
 ]
 
@@ -141,16 +183,26 @@ const failedCell = (detail: string, terminal: Terminal): Cell => ({
 })
 
 const describeOutcome = (explanation: Explanation): string => {
-  const { signature, matches, handshake, ownComment, agent, targets } = explanation
+  const { signature, matches, handshake, ownComment, agent, targets, rules } = explanation
   if (signature.result === 'invalid') return 'it would be refused with 401, and no agent would run'
   const then = signature.result === 'not-given' ? 'once it is signed, ' : ''
   if (handshake !== undefined) return `${then}it would be answered as a ${handshake}`
   if (ownComment) return `${then}it would be ignored: it is about what doorward itself wrote`
+  const matching = rules?.filter((rule) => rule.matches) ?? []
+  if (matching.length > 0) return `${then}${describeRuns(matching)}`
   if (matches && agent.detail !== undefined)
     return `${then}it would be accepted and then fail: the agent cannot run here`
   return matches
     ? `${then}the agent would run${describeFailures(targets)}`
-    : `${then}it would be filtered out`
+    : `${then}it would be filtered out${rules ? ': no rule matches' : ''}`
+}
+
+/** `the rules review and triage would run` */
+const describeRuns = (rules: readonly RuleExplanation[]): string => {
+  const names = rules.map(({ rule = '' }) => rule)
+  const [last = '', ...before] = names.toReversed()
+  const all = before.length === 0 ? last : `${before.toReversed().join(', ')} and ${last}`
+  return `the ${names.length === 1 ? 'rule' : 'rules'} ${all} would run`
 }
 
 const describeFailures = (targets: Explanation['targets']): string => {

@@ -50,12 +50,14 @@ const parseJson = (text: string, file: string): unknown => {
 const fewPaths = 10
 
 const printDescription = (
-  { webhook, paths, cut, filter, promptTemplate }: PayloadDescription,
+  { webhook, paths, cut, on, filter, promptTemplate }: PayloadDescription,
   all: boolean,
   terminal: Terminal,
 ): void => {
   terminal.print(terminal.paint('bold', `# for ${toPlainLine(webhook)} in webhooks.yaml`))
-  if (filter.length > 0) {
+  if (on !== undefined)
+    terminal.print(`    on: ${toPlainLine(on)} # the event that should run the agent`)
+  else if (filter.length > 0) {
     terminal.print('    filter:')
     for (const path of filter)
       terminal.print(`      ${path}: '' # the value that should run the agent`)

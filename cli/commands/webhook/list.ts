@@ -44,11 +44,18 @@ export const webhookLines = (
   { columns, secretLabel = '', withTargets = false }: Shape,
 ): string[] => {
   const header = ['PATH', 'AGENT', 'SCHEME', 'SECRET', 'LAST EVENT', 'DELIVERS TO']
-  const rows = webhooks.map((webhook) => [
-    ...webhookRow(webhook, now, terminal, secretLabel),
-    ...(withTargets ? [deliversTo(webhook)] : []),
+  const all = webhooks.flatMap((webhook) => [
+    {
+      row: [
+        ...webhookRow(webhook, now, terminal, secretLabel),
+        ...(withTargets ? [webhook.rules ? '' : deliversTo(webhook)] : []),
+      ],
+      url: webhook.enabled ? webhook.url : 'disabled',
+    },
+    ...(withTargets ? (webhook.rules ?? []).map(toRuleRow) : []),
   ])
-  const urls = webhooks.map(({ enabled, url }) => (enabled ? url : 'disabled'))
+  const rows = all.map(({ row }) => row)
+  const urls = all.map(({ url }) => url)
   const asOne = tableLines([
     ...(withTargets ? [[...header, 'URL']] : []),
     ...rows.map((row, index) => [...row, urls[index] ?? '']),
@@ -61,11 +68,19 @@ export const webhookLines = (
   const lines = tableLines(shown.rows, columns)
   const first = lines.length - rows.length
   return lines.flatMap((line, index) =>
-    index < first ? [line] : [line, `  ${toPlainLine(urls[index - first] ?? '')}`],
+    index < first || urls[index - first] === ''
+      ? [line]
+      : [line, `  ${toPlainLine(urls[index - first] ?? '')}`],
   )
 }
 
-const deliversTo = ({ deliverTo }: WebhookSummary): string =>
+/** A rule has the address and the secret of its webhook. */
+const toRuleRow = (rule: NonNullable<WebhookSummary['rules']>[number]) => ({
+  row: [`- ${rule.name}`, rule.agent, '', '', '', deliversTo(rule)],
+  url: '',
+})
+
+const deliversTo = ({ deliverTo }: Pick<WebhookSummary, 'deliverTo'>): string =>
   cut(deliverTo.join(', '), 40) || 'nowhere'
 
 const webhookRow = (
@@ -75,7 +90,7 @@ const webhookRow = (
   secretLabel: string,
 ): Cell[] => [
   webhook.path,
-  webhook.agent,
+  webhook.rules ? describeRules(webhook.rules.length) : webhook.agent,
   webhook.scheme,
   {
     text: `${secretLabel}${webhook.secret}`,
@@ -83,3 +98,6 @@ const webhookRow = (
   },
   webhook.lastEventAt ? moment(webhook.lastEventAt, now) : '-',
 ]
+
+/** `3 rules` */
+export const describeRules = (count: number): string => (count === 1 ? '1 rule' : `${count} rules`)

@@ -63,11 +63,18 @@ export const sendWebhook = async (
       if (posted.status !== 'accepted') await sayWhy(client, posted.id, terminal)
       return
     }
+    let others: readonly PostedEvent[] = []
     await waitForEvent(client, terminal, async () => {
       const posted = await post()
-      terminal.say(`${posted.id} ${posted.status}`)
+      for (const { id, status, rule = '' } of listEvents(posted))
+        terminal.say(toPlainLine(`${id} ${status} ${rule}`.trimEnd()))
+      others = listEvents(posted).slice(1)
       return posted.id
     })
+    for (const { id, rule = '' } of others) {
+      terminal.say(toPlainLine(`${id} ${rule}`))
+      await waitForEvent(client, terminal, async () => Promise.resolve(id))
+    }
   })
 }
 
@@ -114,11 +121,22 @@ const sayWhy = async (client: Client, id: string, terminal: Terminal): Promise<v
 
 const printPosted = (posted: PostedWebhook, terminal: Terminal): void => {
   if (terminal.json) terminal.printJson(posted)
-  else terminal.print(toPlainLine(`${posted.id} ${posted.status}`))
+  else
+    for (const { id, status, rule = '' } of listEvents(posted))
+      terminal.print(toPlainLine(`${id} ${status} ${rule}`.trimEnd()))
 }
 
+const listEvents = (posted: PostedWebhook): readonly PostedEvent[] => posted.events ?? [posted]
+
 /** What the daemon answers to a webhook that it takes. */
-type PostedWebhook = { readonly id: string; readonly status: string }
+type PostedWebhook = {
+  readonly id: string
+  readonly status: string
+  /** All events, where several rules match. */
+  readonly events?: readonly PostedEvent[]
+}
+
+type PostedEvent = { readonly id: string; readonly status: string; readonly rule?: string }
 
 /**
  * Posts a webhook as it stands, without the local API's token. Throws what it is refused with;

@@ -115,7 +115,7 @@ agents:
     await configure(first)
     const { id } = await done({ title: 'x', action: 'opened' }, 'd-4')
     await configure(`${first}, filter: { action: closed }`)
-    await refused(id, /the filter on action does not match it now/)
+    await refused(id, /the filter on action does not match now/)
     const filtered = await done({ title: 'x', action: 'opened' }, 'd-5')
     await refused(filtered.id, /the filter did not match/)
     await configure(`${first}, enabled: false`)

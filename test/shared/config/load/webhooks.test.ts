@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict'
+import { createRequire } from 'node:module'
+import { collectWarnings } from '../../../../shared/config/warnings.ts'
+import { findUnknownEvent } from '../../../../shared/sender-events.ts'
 import { check, linesOf, refuses, webhook } from '../../../support/daemon/config-files.ts'
 
 describe('the path of a webhook', () => {
@@ -223,5 +226,111 @@ describe('the age of a delivery', () => {
     const described =
       "    signed: '{timestamp}.{body}'\n    timestamp_header: x-time\n    timestamp_tolerance: 10s\n"
     assert.deepEqual(ages('hmac', described), [[10, undefined]])
+  })
+})
+
+describe('rules of a webhook', () => {
+  const rules = (text: string, more = '    signature_scheme: github\n') =>
+    `webhooks:\n  - path: /a\n${more}    rules:\n${text}`
+
+  it('take what they do not say from their webhook', () => {
+    const [given] = check({
+      webhooks: rules(
+        '      - name: one\n      - { name: two, on: push, agent: reviewer, filter: {}, deliver_to: none }\n      - { name: three, on: [issues.opened], prompt_template: own, accept_risk: false }\n',
+        '    signature_scheme: github\n    agent: echo\n    prompt_template: x\n    on: pull_request\n    filter: { a: 1 }\n    deliver_to: log\n    accept_risk: true\n',
+      ),
+    }).webhooks
+    assert.deepEqual(
+      given?.rules.map(({ name, on, agentName, prompt, filter, targets, acceptsRisk }) => [
+        name,
+        on,
+        agentName,
+        prompt.source,
+        filter.length,
+        targets.length,
+        acceptsRisk,
+      ]),
+      [
+        ['one', ['pull_request'], 'echo', 'x', 1, 1, true],
+        ['two', ['push'], 'reviewer', 'x', 0, 0, true],
+        ['three', ['issues.opened'], 'echo', 'own', 1, 1, false],
+      ],
+    )
+  })
+
+  refuses({
+    'two of one name, and one without an agent or a prompt': [
+      {
+        webhooks: rules(
+          '      - { name: a, agent: echo, prompt_template: x }\n      - { name: a, prompt_template: x }\n      - { name: b c, agent: eco }\n',
+        ),
+      },
+      'webhooks.yaml:6:9 webhooks[0].rules[1].agent: missing (write it here, or at the webhook for all its rules)',
+      'webhooks.yaml:6:11 webhooks[0].rules[1].name: there are two rules a (the first is in line 5)',
+      'webhooks.yaml:7:9 webhooks[0].rules[2].prompt_template: missing (write it here, or at the webhook for all its rules)',
+      'webhooks.yaml:7:11 webhooks[0].rules[2].name: not the name of a rule (letters, digits, - _ and ., with a letter or a digit first)',
+      'webhooks.yaml:7:22 webhooks[0].rules[2].agent: unknown agent "eco" (did you mean "echo"?)',
+    ],
+    'no rule, and a field that belongs to the webhook': [
+      { webhooks: `${rules('', '    rules: []\n').split('    rules:\n')[0]}` },
+      'webhooks.yaml:3:5 webhooks[0].rules: must not be empty',
+    ],
+    'a field of the webhook in a rule': [
+      {
+        webhooks: rules(
+          '      - { name: a, agent: echo, prompt_template: x, secret_env: X, deliver_to: lg }\n',
+        ),
+      },
+      'webhooks.yaml:5:53 webhooks[0].rules[0].secret_env: unknown key (known: name, on, agent, prompt_template, filter, deliver_to, deliver_empty, event_text, max_value_length, accept_risk)',
+      'webhooks.yaml:5:68 webhooks[0].rules[0].deliver_to: unknown target "lg" (did you mean "log"?)',
+    ],
+    'on where the scheme names no event': [
+      { webhooks: webhook('    on: push\n') },
+      'webhooks.yaml:5:5 webhooks[0].on: signature_scheme hmac does not say where its sender names the event (set signature_scheme to the name of the sender, such as github, or write a filter)',
+    ],
+  })
+
+  const warningsOf = (webhooks: string) =>
+    collectWarnings(check({ webhooks }), {})
+      .filter(({ code }) => code === 'event-unknown' || code === 'rules-equal')
+      .map(({ code, detail, hint }) => `${code}: ${detail} (${hint})`)
+
+  it('are warned about where their event is misspelt', () => {
+    const named = (on: string, scheme = 'github') =>
+      warningsOf(webhook(`    signature_scheme: ${scheme}\n    on: ${on}\n`))
+    assert.deepEqual(named('[pull_requests, pull_request.opend, pull_request, issues.typed]'), [
+      'event-unknown: webhook /a: on has pull_requests, which is no event of github that is known here (did you mean "pull_request"?)',
+      'event-unknown: webhook /a: on has pull_request.opend, which is no event of github that is known here (did you mean "pull_request.opened"?)',
+    ])
+    assert.deepEqual(named('[issues.*, repository_dispatch.deploy, pull_request.new_action]'), [])
+    assert.match(named('issue.create', 'linear')[0] ?? '', /did you mean "Issue\.create"\?/)
+    assert.deepEqual(named('[invoice.paid, invoice.*]', 'stripe'), [])
+  })
+
+  it('are warned about where two are the same', () => {
+    const twins = (more: string) =>
+      warningsOf(
+        rules(
+          `      - { name: a, on: push, agent: echo, prompt_template: x }\n      - { name: b, on: push, agent: echo, prompt_template: x${more} }\n`,
+        ),
+      )
+    assert.deepEqual(twins(', deliver_to: log'), [
+      'rules-equal: webhook /a: the rules a and b run the same agent with the same prompt for the same events, so it runs twice (remove one, or give one of them the targets of both as a list in deliver_to)',
+    ])
+    assert.deepEqual(twins(', filter: { a: 1 }'), [])
+  })
+
+  it('can name every event and action that GitHub documents', () => {
+    const examples = createRequire(import.meta.url)('@octokit/webhooks-examples') as readonly {
+      readonly name: string
+      readonly actions: readonly string[]
+    }[]
+    const names = examples.flatMap(({ name, actions }) =>
+      actions.length === 0 ? [name] : actions.map((action) => `${name}.${action}`),
+    )
+    // GitHub sends closed, and says in the payload that it was merged.
+    const unknown = names.filter((name) => findUnknownEvent('github', name))
+    assert.deepEqual(unknown, [])
+    assert.ok(names.length > 200)
   })
 })
