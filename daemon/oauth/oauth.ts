@@ -91,9 +91,13 @@ export const createOAuth = (
   /** The key came after the start, or later: sealed logins continue. */
   const onKey = async (): Promise<void> => {
     if (!started || closing.signal.aborted) return
-    await started
-    await broker.unsealed()
-    await conversions.track(convert())
+    try {
+      await started
+      await broker.unsealed()
+    } catch (error) {
+      log.warn({ error: errorName(error) }, 'not all sealed logins continue')
+    }
+    void conversions.track(convert())
   }
   const askKeychain = async (): Promise<void> => {
     const hasSealed = await hasSealedFiles(home)
@@ -105,7 +109,8 @@ export const createOAuth = (
     const done = await revocations.convert().catch(() => 0)
     await revocations.start()
     await broker.start()
-    await conversions.track(convert(done))
+    // Not waited for: a refresh may run, for as long as its provider takes.
+    void conversions.track(convert(done))
   }
   /** Asks the keychain once more where a task fails for want of it. */
   const withKeychain = async <Result>(task: () => Promise<Result>): Promise<Result> => {

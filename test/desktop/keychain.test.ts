@@ -225,6 +225,20 @@ describeOnLinux('token files with tokens.store: keychain', () => {
     )
   })
 
+  it('keep no daemon from its start while a renewal waits for the provider', async () => {
+    await keyring.unlock()
+    await storeLogin(home, 'acme', 'rt-0', 2 * 3_600_000)
+    await storeLogin(home, 'other', 'rt-0')
+    const { arrived, release } = provider.hold()
+    await start()
+    await arrived
+    assert.equal((await access('other'))?.accessToken, 'of-before')
+    release()
+    assert.equal((await access('acme'))?.accessToken, 'at-1')
+    await logged(/token files were sealed/)
+    assert.ok(isSealed(await read('acme')) && isSealed(await read('other')))
+  })
+
   it('need a new login where the keychain has lost the key', async () => {
     await keyring.unlock()
     await storeLogin(home, 'acme', 'rt-0')

@@ -147,18 +147,23 @@ export const convertTokens = async (
   withLock: KeyedMutex,
   signal: AbortSignal,
 ): Promise<number> => {
-  let changed = 0
-  for (const name of await tokenProviders(home))
-    await withLock(name, async () => {
-      if (signal.aborted) return
-      const text = await readSecretFile(tokenPath(home, name)).catch(() => undefined)
-      if (text === undefined || !home.keychain?.isOutdated(text)) return
-      const record = await readToken(home, name).catch(() => undefined)
-      if (!record) return
-      await writeToken(home, record)
-      changed += 1
-    })
-  return changed
+  const isOutdated = async (name: string): Promise<boolean> => {
+    const text = await readSecretFile(tokenPath(home, name)).catch(() => undefined)
+    return text !== undefined && home.keychain?.isOutdated(text) === true
+  }
+  const convert = async (name: string): Promise<boolean> => {
+    if (signal.aborted || !(await isOutdated(name))) return false
+    const record = await readToken(home, name).catch(() => undefined)
+    if (record) await writeToken(home, record)
+    return record !== undefined
+  }
+  const results = await Promise.all(
+    (await tokenProviders(home)).map(
+      // A refresh that runs writes the file in its new form anyway.
+      async (name) => (await isOutdated(name)) && withLock(name, () => convert(name)),
+    ),
+  )
+  return results.filter(Boolean).length
 }
 
 /** True when a token file, or a file of tokens that are to be revoked, is sealed. */
