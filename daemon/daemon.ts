@@ -36,6 +36,7 @@ import { createRejectionLog } from './webhook/rejection-log.ts'
 import { KeptPayloads } from './webhook/accepted-event.ts'
 import { cancelEvent, retryEvent, runEventAgain } from './webhook/event-control.ts'
 import { serveWebhooks } from './webhook/routes.ts'
+import { fetchText, RemoteKeys } from './webhook/senders/remote-keys.ts'
 import { diagnoseWithBudget } from './webhook/signature-diagnosis.ts'
 
 /*
@@ -257,6 +258,7 @@ const createRequestHandlers = (
   const runAgain = (id: string) =>
     runEventAgain(id, live.current(), { events, deliveries, payloads })
   const cancel = (id: string) => cancelEvent(id, { events, queue, cancelRemote })
+  const remoteKeys = new RemoteKeys(fetchText)
   const webhooks = () => {
     const { config, env } = live.current()
     return summarize(config, env, publicUrl() ?? url(), counts.of)
@@ -271,6 +273,8 @@ const createRequestHandlers = (
         ...pipeline,
         payloads,
         refusals,
+        remoteKeys,
+        fetchText,
         isRare: createOccasion(),
         keepSecret: createKeepSecret(home, live),
       },
@@ -315,7 +319,13 @@ const createRequestHandlers = (
           shutdown: () => void shutdown.stop(),
         }),
         linkRoutes(events, links, url),
-        tryOutRoutes({ current: live.current, learners, loopGuard, homeFolder: home.root }),
+        tryOutRoutes({
+          current: live.current,
+          learners,
+          loopGuard,
+          remoteKeys,
+          homeFolder: home.root,
+        }),
       ],
     })
     return { app, publicApp: createPublicApp(log, serveWebhook) }

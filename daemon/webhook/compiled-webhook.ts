@@ -3,11 +3,15 @@ import { type ChangedValue, listSecrets } from '../../shared/config/environment.
 import type { Config } from '../../shared/config/load.ts'
 import { type Rule, scopePaths } from '../../shared/config/rule.ts'
 import type { Webhook } from '../../shared/config/webhook.ts'
-import type { SignatureScheme } from '../../shared/signatures/scheme.ts'
+import {
+  getKeySource,
+  isAnyoneSigned,
+  type SignatureScheme,
+} from '../../shared/signatures/scheme.ts'
 import { headerNamesIn } from '../../shared/templates.ts'
 import type { EventStore } from '../events/event-store.ts'
 import type { SignatureHeaders } from './signature-header.ts'
-import { handshakeHeaders } from './handshakes.ts'
+import { handshakeHeaders } from './senders/handshakes.ts'
 import { prepareVerifier, type Verifier } from './verify.ts'
 
 /** A definition with its secrets as keys: everything for a request, prepared once. */
@@ -69,9 +73,9 @@ const createVerifier = (
   env: NodeJS.ProcessEnv,
   { gateway }: Config,
 ): Verifier => {
-  if (secretNames.length === 0) return 'none'
+  if (secretNames.length === 0 && !getKeySource(scheme)) return 'none'
   const secrets = listSecrets(secretNames, env)
-  if (secrets.length === 0) return 'unset'
+  if (secrets.length === 0 && secretNames.length > 0) return 'unset'
   const publicUrl = gateway.server.public_url?.replace(/\/+$/, '')
   return prepareVerifier(scheme, secrets, publicUrl)
 }
@@ -240,6 +244,7 @@ const listTargets = ({ targets }: Rule): string[] => targets.map(({ text }) => t
 const unique = (texts: readonly string[]): string[] => [...new Set(texts)]
 
 const secretState = (webhook: Webhook, env: NodeJS.ProcessEnv): WebhookSummary['secret'] => {
+  if (getKeySource(webhook.scheme)) return isAnyoneSigned(webhook.scheme) ? 'none' : 'set'
   if (webhook.secretNames.length === 0) return 'none'
   return listSecrets(webhook.secretNames, env).length > 0 ? 'set' : 'unset'
 }

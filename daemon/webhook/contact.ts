@@ -12,8 +12,10 @@ import {
   findUnsignedHandshake,
   handshakeMethod,
   type UnsignedHandshake,
-} from './handshakes-unsigned.ts'
+} from './senders/handshakes-unsigned.ts'
 import type { Accepted } from './pipeline.ts'
+import type { Handshake } from './senders/handshakes.ts'
+import { type FetchText, parseSnsUrl } from './senders/remote-keys.ts'
 import type { RejectionLog } from './rejection-log.ts'
 
 /*
@@ -28,6 +30,7 @@ export type ContactParts = {
   readonly isRare: (key: string) => boolean
   /** Writes a secret into `.env`, where it is unset, and uses it. */
   readonly keepSecret: (name: string, value: string) => Promise<void>
+  readonly fetchText: FetchText
 }
 
 const windowMs = 10_000
@@ -70,6 +73,34 @@ export const acceptHandshake = async (
   const { id } = events.add(new Date(), { state: 'filtered', detail, ...toKnown(webhook) })
   if (token !== undefined) events.update(id, {}, { result: token })
   return { id, status, reply }
+}
+
+/** What the event of a signed handshake says. */
+export const describeHandshake = (
+  { detail, confirm }: Handshake,
+  { confirm: hasConsent }: CompiledWebhook,
+): string =>
+  confirm !== undefined && !hasConsent
+    ? `${detail}: set confirm: true, and request the confirmation again in the console of SNS`
+    : detail
+
+/** Calls the address that confirms a subscription; the event says how that went. */
+export const confirmSubscription = (
+  id: string | undefined,
+  address: string,
+  { events, fetchText }: Pick<ContactParts, 'events' | 'fetchText'>,
+): void => {
+  const url = parseSnsUrl(address)
+  const note = (detail: string) => id !== undefined && events.update(id, { detail })
+  // Verification has refused any other address.
+  if (!url) return
+  void fetchText(url).then(
+    () => note('the subscription of Amazon SNS is confirmed'),
+    () =>
+      note(
+        `the subscription of Amazon SNS is not confirmed, as ${url.host} did not answer as it should: request the confirmation again in the console of SNS`,
+      ),
+  )
 }
 
 /** Answers a request that is no POST: the handshake of its sender, or 405. */

@@ -1,3 +1,4 @@
+import type { KeyObject } from 'node:crypto'
 import type { Router } from '@koa/router'
 import {
   explainSchema,
@@ -9,6 +10,7 @@ import { inspectProgram, runsProgram } from '../../shared/config/agent-program.t
 import type { Agent } from '../../shared/config/schema.ts'
 import type { Rule } from '../../shared/config/rule.ts'
 import { DoorwardError } from '../../shared/errors.ts'
+import { getKeySource } from '../../shared/signatures/scheme.ts'
 import { didYouMean } from '../../shared/text.ts'
 import { buildArgv } from '../agents/cli-presets.ts'
 import { toParts } from '../delivery/format/parts.ts'
@@ -24,7 +26,8 @@ import { explainFilter } from './filter-explanation.ts'
 import { loadMultipart } from './multipart.ts'
 import { isMultipart, type Payload, readPayload } from './parse.ts'
 import { type DeliveryWaiters, describePayload } from './payload-shape.ts'
-import { findHandshake } from './handshakes.ts'
+import { findHandshake } from './senders/handshakes.ts'
+import type { RemoteKeys } from './senders/remote-keys.ts'
 import { checkBodyTimestamp, getDeliveryId } from './pipeline.ts'
 import { markedPrompt } from './prompt.ts'
 import {
@@ -46,6 +49,7 @@ type LookedAt = {
   readonly bytes: Buffer
   readonly nowMs: number
   readonly loopGuard: Pick<LoopGuard, 'ownDetail'>
+  readonly remoteKeys: RemoteKeys
   /** Throws why a file cannot be written. */
   readonly tryFile: (path: string) => Promise<void>
 }
@@ -57,10 +61,11 @@ type LookedAt = {
  */
 const explain = async (
   webhook: CompiledWebhook,
-  { headers, bytes, nowMs, loopGuard, tryFile }: LookedAt,
+  { headers, bytes, nowMs, loopGuard, remoteKeys, tryFile }: LookedAt,
 ): Promise<Explanation> => {
   const { scheme, rules } = webhook
-  const checked = checkSignature(webhook, headers, bytes, nowMs)
+  const remoteKey = await findRemoteKey(webhook, { headers, bytes, remoteKeys })
+  const checked = checkSignature(webhook, headers, bytes, nowMs, remoteKey)
   if (isMultipart(headers['content-type']?.[0])) await loadMultipart()
   const payload = readPayload(checked.body, headers, scheme)
   const handshake = findHandshake(scheme, headers, payload)?.status
@@ -114,6 +119,26 @@ const explainRule = async (
   }
 }
 
+/** The key that a sender publishes, or why there is none; undefined where it signs with a secret. */
+type RemoteKey = KeyObject | DoorwardError | undefined
+
+const findRemoteKey = async (
+  { scheme }: CompiledWebhook,
+  { headers, bytes, remoteKeys }: Pick<LookedAt, 'headers' | 'bytes' | 'remoteKeys'>,
+): Promise<RemoteKey> => {
+  const source = getKeySource(scheme)
+  if (!source) return undefined
+  try {
+    return await remoteKeys.find(source, headers, bytes)
+  } catch (error) {
+    if (error instanceof DoorwardError) return error
+    throw error
+  }
+}
+
+const toLinePart = (remoteKey: RemoteKey): { readonly remoteKey?: KeyObject } =>
+  !remoteKey || remoteKey instanceof DoorwardError ? {} : { remoteKey }
+
 type Checked = { readonly signature: Explanation['signature']; readonly body: VerifiedBody }
 
 const checkSignature = (
@@ -121,6 +146,7 @@ const checkSignature = (
   headers: SignatureHeaders,
   bytes: Buffer,
   nowMs: number,
+  remoteKey: RemoteKey,
 ): Checked => {
   const { scheme, verifier } = webhook
   const found = (result: Explanation['signature']['result'], detail?: string) => ({
@@ -131,12 +157,13 @@ const checkSignature = (
   // The caller is the owner: without a valid signature the rest is explained as if none were required.
   const unsigned = () => verify(bytes, {}, 'none', nowMs)
   const form = typeof verifier === 'string' ? undefined : verifier.at(-1)
-  const line = { method: 'POST', url: webhook.urlPaths[0] }
+  const line = { method: 'POST', url: webhook.urlPaths[0], ...toLinePart(remoteKey) }
   if (form && !scheme.forms.some((each) => hasSignature(each, headers, line))) {
     const detail = `there is no ${describePlace(form)}: a delivery without it is refused`
     return { signature: found('not-given', detail), body: unsigned() }
   }
   try {
+    if (remoteKey instanceof DoorwardError) throw remoteKey
     const body = verify(bytes, headers, verifier, nowMs, line)
     return { signature: found(verifier === 'none' ? 'not-required' : 'valid'), body }
   } catch (error) {
@@ -213,12 +240,13 @@ type TryOutParts = {
   readonly current: () => Engine
   readonly learners: DeliveryWaiters
   readonly loopGuard: Pick<LoopGuard, 'ownDetail'>
+  readonly remoteKeys: RemoteKeys
   readonly homeFolder: string
 }
 
 /** Routes to try a webhook: `POST /webhooks/explain` and `POST /webhooks/learn`. */
 export const tryOutRoutes = (parts: TryOutParts): Router => {
-  const { current, learners, loopGuard, homeFolder } = parts
+  const { current, learners, loopGuard, remoteKeys, homeFolder } = parts
   const router = exactRouter()
   // JSON within JSON: quotes and line breaks take twice the space.
   const maxBytes = () => 2 * current().maxBodyBytes + 64 * 1024
@@ -233,6 +261,7 @@ export const tryOutRoutes = (parts: TryOutParts): Router => {
       bytes: toBytes(payload),
       nowMs: Date.now(),
       loopGuard,
+      remoteKeys,
       tryFile: async (file) => tryFile(file, homeFolder),
     })
     const add = async <Part extends RuleExplanation>(part: Part): Promise<Part> => {

@@ -1,19 +1,27 @@
 import { hash } from 'node:crypto'
+import type { KeyObject } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { Stage } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
-import type { SignatureScheme } from '../../shared/signatures/scheme.ts'
+import { getKeySource, type SignatureScheme } from '../../shared/signatures/scheme.ts'
 import type { LoopGuard } from '../delivery/loop-guard.ts'
 import type { ByteBudget } from '../util/byte-budget.ts'
+import { valueAt } from '../util/payload-path.ts'
 import { type AcceptedEvent, type KeptPayloads, toEventFile } from './accepted-event.ts'
 import { headersNamed, type CompiledRule, type CompiledWebhook } from './compiled-webhook.ts'
-import { acceptHandshake, type ContactParts } from './contact.ts'
+import {
+  acceptHandshake,
+  confirmSubscription,
+  type ContactParts,
+  describeHandshake,
+} from './contact.ts'
 import { type DeliveryKey, deliveryKey, ofRule, type SeenDeliveries } from './dedupe.ts'
 import type { Engine } from './engine.ts'
 import { createScope } from './event-scope.ts'
 import type { RunEvent } from './event-runner.ts'
-import { findUnsignedHandshake } from './handshakes-unsigned.ts'
-import { findHandshake, getReply, type Reply } from './handshakes.ts'
+import { findUnsignedHandshake } from './senders/handshakes-unsigned.ts'
+import { findHandshake, getReply, type Reply } from './senders/handshakes.ts'
+import type { RemoteKeys } from './senders/remote-keys.ts'
 import { loadMultipart } from './multipart.ts'
 import { isMultipart, type Payload, readPayload } from './parse.ts'
 import type { DeliveryWaiters } from './payload-shape.ts'
@@ -37,6 +45,7 @@ import { type VerifiedBody, verify } from './verify.ts'
  */
 
 export type PipelineParts = ContactParts & {
+  readonly remoteKeys: RemoteKeys
   readonly budget: ByteBudget
   readonly deliveries: SeenDeliveries
   readonly rateLimits: RateLimits
@@ -74,6 +83,7 @@ type Delivery = {
   deliveryId: DeliveryId | undefined
   signed: boolean | undefined
   reply: Reply | undefined
+  remoteKey: KeyObject | undefined
 }
 
 /**
@@ -99,6 +109,7 @@ export const acceptDelivery = async (
     deliveryId: undefined,
     signed: undefined,
     reply: undefined,
+    remoteKey: undefined,
   }
   try {
     const { budget, loopGuard } = parts
@@ -113,6 +124,8 @@ export const acceptDelivery = async (
       const sent = { method: 'POST', url: request.url ?? '', headers, bytes }
       const handshake = findUnsignedHandshake(webhook, sent)
       if (handshake) return await acceptHandshake(webhook, handshake, parts)
+      const source = getKeySource(webhook.scheme)
+      if (source) delivery.remoteKey = await parts.remoteKeys.find(source, headers, bytes)
       return processBody(delivery, body, runEvent, parts)
     } finally {
       body.release()
@@ -153,7 +166,12 @@ const processBody = (
   const own = () => webhook.secrets().own
   const handshake = findHandshake(scheme, headers, payload, own)
   delivery.reply = handshake ? handshake.reply : getReply(scheme, headers, payload)
-  if (handshake) return pass(delivery, handshake.status, handshake.detail, parts)
+  if (handshake) {
+    const accepted = pass(delivery, handshake.status, describeHandshake(handshake, webhook), parts)
+    if (handshake.confirm !== undefined && webhook.confirm)
+      confirmSubscription(accepted.id, handshake.confirm, parts)
+    return accepted
+  }
   const ownDetail = parts.loopGuard.ownDetail(payload)
   if (ownDetail !== undefined) return pass(delivery, 'filtered', ownDetail, parts)
   parts.learners.show(webhook.path, payload, () => getEventName(scheme, headers, payload))
@@ -259,12 +277,13 @@ const addRejected = (
 
 const verifyOrDiagnose = (
   bytes: Buffer,
-  { headers, request, webhook, receivedAt }: Delivery,
+  { headers, request, webhook, receivedAt, remoteKey }: Delivery,
   diagnose: DiagnoseRefusal,
 ): VerifiedBody => {
   const now = receivedAt.getTime()
   try {
-    return verify(bytes, headers, webhook.verifier, now, request)
+    const line = remoteKey ? { method: 'POST', url: request.url, remoteKey } : request
+    return verify(bytes, headers, webhook.verifier, now, line)
   } catch (error) {
     throw diagnose(error, bytes, request.headersDistinct, webhook, now, request)
   }
@@ -332,7 +351,7 @@ export const getDeliveryId = (
   // However long it is: no signature covers the other headers.
   if (verified?.signedId !== undefined) return { id: verified.signedId, signed: true }
   if (verified && deliveryId.body !== undefined) {
-    const id = getField(verified.payload, deliveryId.body)
+    const id = valueAt(verified.payload, deliveryId.body.split('.'))
     if (typeof id === 'string' && id !== '') return { id: shown(id), signed: verified.isSigned }
   }
   for (const name of deliveryId.headers) {
@@ -345,8 +364,3 @@ export const getDeliveryId = (
 
 const shown = (id: string): string =>
   /^[\x21-\x7e]{1,128}$/.test(id) ? id : `sha256:${hash('sha256', id, 'hex')}`
-
-const getField = (payload: Payload, name: string): unknown =>
-  typeof payload === 'object' && payload !== null && Object.hasOwn(payload, name)
-    ? (payload as Readonly<Record<string, unknown>>)[name]
-    : undefined

@@ -43,6 +43,8 @@ const maxIndentedDepth = 20
  */
 export const diagnose = (refusal: Refusal): string => {
   const { headers, scheme, secrets, line = {} } = refusal
+  const [first] = scheme.forms
+  if (first && first.check !== 'mac' && first.check !== 'token') return diagnoseSpecial(first)
   const present = scheme.forms.filter((form) => hasSignature(form, headers, line))
   const usable = present.find((form) =>
     secrets.own.some((secret) => keyBytes(form, secret) !== undefined),
@@ -71,6 +73,16 @@ const diagnoseMissing = (refusal: Refusal): string => {
   return 'no secret is set at the sender, or a proxy removed the header'
 }
 
+/** What else could be wrong where the check itself has not said it. */
+const diagnoseSpecial = ({ check, keysFrom, secret }: SignatureForm): string => {
+  if (check === 'twilio')
+    return 'the auth token is of another account, or the address at Twilio is not server.public_url with this path'
+  if (keysFrom !== undefined) return 'compare the entry with the subscription at the sender'
+  return secret === 'text'
+    ? 'compare the secret with the one at the sender'
+    : 'compare the public key with the one that the sender shows: each app has its own'
+}
+
 /** Known senders that sign in a header of this request; several share x-hub-signature. */
 const findSender = ({ headers, scheme }: Refusal): string | undefined => {
   const others = presetSchemes.filter(({ name }) => name !== scheme.name)
@@ -90,7 +102,10 @@ const findSender = ({ headers, scheme }: Refusal): string | undefined => {
 }
 
 const isUsed = (form: SignatureForm | undefined, headers: SignatureHeaders): boolean =>
-  form !== undefined && form.in === undefined && headers[form.header] !== undefined
+  form !== undefined &&
+  form.in === undefined &&
+  form.header !== 'authorization' &&
+  headers[form.header] !== undefined
 
 /** What the sender sends in another place or form, if it knows the secret. */
 const findElsewhere = ({ bytes, headers, secrets, line = {} }: Refusal): string | undefined => {

@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { createHash, type KeyObject, timingSafeEqual } from 'node:crypto'
 import { DoorwardError } from '../../shared/errors.ts'
 import type { SignatureForm } from '../../shared/signatures/form.ts'
 import { valueAt } from '../util/payload-path.ts'
@@ -9,6 +9,8 @@ import { invalid, oneValue, type SignatureHeaders } from './signature-header.ts'
 export type RequestLine = {
   readonly method?: string | undefined
   readonly url?: string | undefined
+  /** The key of a sender that publishes its keys, fetched for this request. */
+  readonly remoteKey?: KeyObject
 }
 
 /** True for a request that has a signature or token of this form, right or wrong. */
@@ -19,7 +21,8 @@ export const hasSignature = (
 ): boolean => {
   switch (place) {
     case undefined:
-      return headers[header] !== undefined
+      // Some are a part of the body.
+      return header === '' || headers[header] !== undefined
     case 'bearer':
     case 'basic':
       return (headers[header] ?? []).some((value) => value.toLowerCase().startsWith(`${place} `))

@@ -2,9 +2,10 @@ import { createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto'
 import { DoorwardError } from '../../shared/errors.ts'
 import { computeMac, type SignatureForm, type SignedValues } from '../../shared/signatures/form.ts'
 import { type SignatureScheme, signsAddress } from '../../shared/signatures/scheme.ts'
-import { keyBytes } from '../../shared/signatures/secrets.ts'
+import { keyBytes, toPublicKey } from '../../shared/signatures/secrets.ts'
 import { isFromWebPage } from '../http/guard.ts'
 import { parse, toBodyHeaders } from './parse.ts'
+import { checkSpecial } from './senders/special-checks.ts'
 import {
   type GivenSignature,
   invalid,
@@ -73,6 +74,12 @@ export const verify = (
     const parseBody = () => parse(body, toBodyHeaders(headers))
     checkToken(form, headers, line, { size: bytes.length, parse: parseBody })
     return body
+  }
+  if (form.check !== 'mac') {
+    const { url } = toSignedValues({ timestamp: '', id: '' }, line, form.publicUrl)
+    const contentType = headers['content-type']?.[0] ?? ''
+    const request = { bytes, headers, contentType, url, nowMs, remoteKey: line.remoteKey }
+    return new VerifiedBody(bytes, checkSpecial(form.check, request, form))
   }
   const given = readSignature(headers, form)
   const { digests, timestamp, id } = given
@@ -166,7 +173,7 @@ export const prepareVerifier = (
   if (publicUrl === undefined && signsAddress(scheme)) return 'no-address'
   const [first, ...more] = scheme.forms
     .map((form) => compileForm(form, secrets, scheme.toleranceSeconds ?? 0))
-    .filter(({ keys, tokens }) => keys.length + tokens.length > 0)
+    .filter(({ keys, tokens, keysFrom }) => keysFrom || keys.length + tokens.length > 0)
     .map((form) => ({ ...form, publicUrl }))
   return first ? [first, ...more] : 'unusable'
 }
@@ -177,11 +184,13 @@ const compileForm = (
   toleranceSeconds: number,
 ): CompiledForm => {
   const known = secrets.flatMap((secret) => keyBytes(form, secret) ?? [])
-  const isMac = form.check === 'mac'
+  const isToken = form.check === 'token' || form.check === 'client-state'
+  const isPublic = form.secret === 'ed25519' || form.secret === 'ec'
+  const toKey = (bytes: Buffer) => (isPublic ? toPublicKey(bytes) : createSecretKey(bytes))
   return {
     ...form,
-    keys: isMac ? known.map((bytes) => createSecretKey(bytes)) : [],
-    tokens: isMac ? [] : known.map(tokenDigest),
+    keys: isToken ? [] : known.map(toKey),
+    tokens: isToken ? known.map(tokenDigest) : [],
     toleranceSeconds,
   }
 }

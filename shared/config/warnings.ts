@@ -1,6 +1,7 @@
 import { networkWarnings } from '../network/warnings.ts'
 import { findUnknownEvent } from '../sender-events.ts'
 import { startsWithEvent } from '../paths.ts'
+import { getKeySource, isAnyoneSigned } from '../signatures/scheme.ts'
 import { literalText, pathsIn } from '../templates.ts'
 import { didYouMean } from '../text.ts'
 import { describePermission } from './agent-schema.ts'
@@ -57,10 +58,18 @@ const limitWarnings = ({ gateway }: Config): Warning[] =>
       )
 
 const secretWarnings = (
-  { path, secretNames }: Webhook,
+  { path, scheme, secretNames }: Webhook,
   config: Config,
   env: NodeJS.ProcessEnv,
 ): Warning[] => {
+  if (getKeySource(scheme))
+    return isAnyoneSigned(scheme)
+      ? warn(
+          'webhook-unsigned',
+          `webhook ${path} has no audience, the ARN of the topic: anyone with an account of AWS can run the agent`,
+          'add audience to its entry in webhooks.yaml',
+        )
+      : []
   if (secretNames.length === 0)
     return warn(
       'webhook-unsigned',

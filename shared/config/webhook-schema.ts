@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { pathFault } from '../errors.ts'
 import { filterSchema } from '../filter/conditions.ts'
+import { senderFields } from './sender-fields.ts'
 import { signatureFields } from './signature-fields.ts'
 import { deliveryAge, environmentName, headerName, rate } from './values.ts'
 
@@ -111,15 +112,7 @@ export const webhookSchema = z.strictObject({
     .describe(
       'With linear, which sends again with the old time: how old a delivery may be that was never seen; 0s turns it off. Default 24h.',
     ),
-  verify_token_env: environmentName
-    .optional()
-    .describe('With meta: variable with the verify token. Default: that in secret_env.'),
-  confirm: z
-    .boolean()
-    .default(false)
-    .describe(
-      'With asana, keeps the secret of its first request in .env; with aws-sns, confirms the subscription. Default false.',
-    ),
+  ...senderFields,
   filter: ruleFields.filter,
   deliver_to: ruleFields.deliver_to,
   deliver_empty: ruleFields.deliver_empty,

@@ -7,6 +7,7 @@ import type { Rate } from '../text.ts'
 import { getValueAt } from './problems.ts'
 import { checkRule, compileRule, type ParsedRule, type Rule, scopePaths } from './rule.ts'
 import type { Agent } from './schema.ts'
+import { checkSenderFields } from './sender-fields.ts'
 import { checkSignatureFields, findSignatureHeaders, readScheme } from './signature-fields.ts'
 import { ruleSchema, type WebhookEntry, webhookSchema } from './webhook-schema.ts'
 import { isSlackReply } from './targets.ts'
@@ -87,6 +88,7 @@ const checkEntry = (
   const at = (key: YamlPath, reason: string, hint?: string) =>
     problems.push(file.problemAt(['webhooks', index, ...key], reason, hint))
   checkSignatureFields(entry, at)
+  checkSenderFields(entry, at)
   const rules = checkRules(entry, index, agentNames, file, problems)
   checkScheme(entry, rules, at)
   return { rules }
@@ -240,7 +242,7 @@ export const compileEntry = (
     path: entry.path,
     urlPaths: getUrlPaths(entry.path),
     enabled: entry.enabled,
-    secretNames: [entry.secret_env ?? []].flat(),
+    secretNames: [entry.public_key_env ?? entry.secret_env ?? []].flat(),
     verifyTokenNames: [entry.verify_token_env ?? entry.secret_env ?? []].flat(),
     confirm: entry.confirm,
     scheme: getScheme(entry),
@@ -252,8 +254,12 @@ export const compileEntry = (
 
 const getScheme = (entry: WebhookEntry): SignatureScheme => {
   const { delivery_id_header: header, timestamp_tolerance: tolerance, late } = entry
+  const { audience, service_account: account } = entry
+  const scheme = readScheme(entry)
+  const expected = { ...(audience !== undefined && { audience }), ...(account && { account }) }
   return {
-    ...readScheme(entry),
+    ...scheme,
+    forms: scheme.forms.map((form) => ({ ...form, ...expected })),
     // Replaces the other places, which identify something else.
     ...(header !== undefined && { deliveryId: { headers: [header] } }),
     ...(tolerance !== undefined && { toleranceSeconds: tolerance / 1000 }),

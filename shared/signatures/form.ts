@@ -4,13 +4,25 @@ import type { Path } from '../paths.ts'
 
 export type MacAlgorithm = 'sha256' | 'sha1' | 'sha512'
 
+/** How a sender proves itself that neither signs with an HMAC nor sends a token; see special-checks.ts. */
+export type SpecialCheck =
+  | 'ed25519'
+  | 'ecdsa'
+  | 'jwt'
+  | 'jwt-of-body'
+  | 'oidc'
+  | 'sns'
+  | 'mailgun'
+  | 'twilio'
+  | 'client-state'
+
 /** Text as it is, or the name of a value in braces. */
 export type SignedPart = string
 
 /** One form of signature. */
 export type SignatureForm = {
   /** `mac`: an HMAC of the signed bytes. `token`: the secret itself, which does not cover the body. */
-  readonly check: 'mac' | 'token'
+  readonly check: 'mac' | 'token' | SpecialCheck
   /** Header with the signature; its presence commits a delivery to this form. Lower case, or empty. */
   readonly header: string
   /** Where a token is, if it is not the header's whole value. */
@@ -42,8 +54,14 @@ export type SignatureForm = {
   /**
    * How a secret becomes a key: `text` unchanged; `hex` decoded; `base64` decoded, with or without the prefix
    * `whsec_`; `whsec` the same, but only for secrets with the prefix, and `token` only for those without.
+   * `ed25519` and `ec` are public keys.
    */
-  readonly secret: 'text' | 'hex' | 'base64' | 'whsec' | 'token'
+  readonly secret: 'text' | 'hex' | 'base64' | 'whsec' | 'token' | 'ed25519' | 'ec'
+  /** The sender publishes its keys, and there is no secret. */
+  readonly keysFrom?: 'google' | 'aws-sns'
+  /** What the owner expects in a token or message: whom it is for, and who sends. */
+  readonly audience?: string
+  readonly account?: string
 }
 
 /** The values of a request that a signature can cover, as they were sent. */

@@ -1,5 +1,6 @@
 import type { SignatureForm } from './form.ts'
 import type { SchemeFacts, SignatureScheme } from './scheme.ts'
+import { specialPresets } from './special-presets.ts'
 
 /*
  * How each sender signs its webhooks, as data: the verifier (daemon/webhook) and `webhook send`
@@ -135,6 +136,7 @@ const presets = {
     event: { header: 'sentry-hook-resource', action: 'action' },
     source: 'https://docs.sentry.io/organization/integrations/integration-platform/webhooks/',
   },
+  ...specialPresets,
 } as const satisfies Readonly<Record<string, SchemeFacts>>
 
 type PresetName = keyof typeof presets

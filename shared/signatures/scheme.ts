@@ -25,6 +25,13 @@ export type HandshakeKind =
 
 /** What the table says of one sender. */
 export type SchemeFacts = {
+  /** For `webhook add` and the documents. */
+  readonly title?: string
+  /** What the sender calls the secret or key, and where its pages have it. */
+  readonly secretIs?: string
+  readonly where?: string
+  /** doorward makes the secret, and the owner enters it at the sender. */
+  readonly makesSecret?: true
   /**
    * From strongest to weakest: the first with a header in the request and a secret is used. The last is what
    * the sender usually sends.
@@ -62,6 +69,17 @@ export type SchemeFacts = {
 }
 
 export type SignatureScheme = SchemeFacts & { readonly name: SchemeName }
+
+/** Where the sender publishes the keys that it signs with: it then has no secret. */
+export const getKeySource = ({ forms }: SchemeFacts): SignatureForm['keysFrom'] =>
+  forms[0]?.keysFrom
+
+/**
+ * True where anyone could have a delivery signed: Amazon signs the messages of every topic, so that the one
+ * that is meant must be known.
+ */
+export const isAnyoneSigned = ({ forms }: SchemeFacts): boolean =>
+  forms.some(({ keysFrom, audience }) => keysFrom !== undefined && audience === undefined)
 
 /** True where the signature covers the public address, which must then be configured. */
 export const signsAddress = ({ forms }: SignatureScheme): boolean =>

@@ -1,3 +1,4 @@
+import { getKeySource } from '../../../shared/signatures/scheme.ts'
 import type { Config } from '../../../shared/config/load.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { findUserHome } from '../../../shared/home/home.ts'
@@ -132,7 +133,7 @@ export const listPrivateTexts = (config: Config | undefined, userHome: string): 
     .filter(({ kind }) => ['slack', 'telegram', 'email', 'github', 'gitlab'].includes(kind))
     .map(({ kind, text }) => [text, `${kind}:<target>`] as const),
   ...(config?.webhooks ?? [])
-    .filter(({ secretNames }) => secretNames.length === 0)
+    .filter(({ scheme, secretNames }) => secretNames.length === 0 && !getKeySource(scheme))
     .map(({ path }) => [path, '<unsigned webhook>'] as const),
 ]
 

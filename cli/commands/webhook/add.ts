@@ -14,6 +14,8 @@ import type { Context } from '../../context.ts'
 import { reloadIfRunning } from '../daemon/reload.ts'
 import { freePath } from '../../daemon-client/webhooks.ts'
 import { readSecret } from '../../terminal/input.ts'
+import { confirm } from '../../terminal/confirm.ts'
+import type { Terminal } from '../../terminal/terminal.ts'
 import { shellWord } from '../../terminal/format.ts'
 import { tableLines } from '../../terminal/table.ts'
 import { wrapWords } from '../../terminal/wrap.ts'
@@ -37,9 +39,10 @@ export const addWebhook = async (
 ): Promise<void> => {
   const { home, terminal } = context
   const preset = findPreset(given)
+  const yes = options.yes ?? (await askConsent(preset, options, terminal))
   const written = await withConfigLock(home, async () => {
     const opened = await openConfig(home)
-    const webhook = newWebhook(preset, options, [...opened.config.agents.keys()])
+    const webhook = newWebhook(preset, { ...options, yes }, [...opened.config.agents.keys()])
     if (!options.print) return writeEntry(home, opened, { webhook, preset, options })
     printEntry(terminal, { path: webhook.path }, webhookEntry(webhook, preset))
     return undefined
@@ -48,14 +51,17 @@ export const addWebhook = async (
   const { open, webhook, file, added, secret, isNew } = written
 
   const taken = await reloadIfRunning(context)
-  const kept = listSecrets([webhook.secretEnv], open.env)[0]
+  const hasSecret = preset.keyField !== 'none'
+  const kept = hasSecret ? listSecrets([webhook.secretEnv], open.env)[0] : undefined
   const report: Report = {
     path: webhook.path,
     url: toWebhookUrl(webhook.path, open.config.gateway.server, taken?.url),
     agent: webhook.agent,
     scheme: preset.scheme,
-    secretEnv: webhook.secretEnv,
-    secretState: isNew ? 'new' : kept === undefined ? 'unset' : 'kept',
+    ...(hasSecret && {
+      secretEnv: webhook.secretEnv,
+      secretState: isNew ? 'new' : kept === undefined ? 'unset' : 'kept',
+    }),
     ...(options.showSecret && { secret: isNew ? secret : kept }),
     file: file.path,
     line: added.line,
@@ -68,7 +74,19 @@ export const addWebhook = async (
   for (const line of reportLines(report, home.env)) terminal.print(line)
   taken?.tell()
   const isPublic = open.config.gateway.server.public_url !== undefined
-  terminal.say(nextSteps(report, preset, home.env, isPublic, terminal.columns))
+  terminal.say(nextSteps(report, { preset, hasConsent: yes }, home.env, isPublic, terminal.columns))
+}
+
+/** Asks on a terminal; elsewhere only `--yes` is a consent. */
+const askConsent = async (
+  { consent }: WebhookPreset,
+  { print }: WebhookAddOptions,
+  terminal: Terminal,
+): Promise<boolean> => {
+  if (consent === undefined || print || !process.stdin.isTTY || !terminal.isInteractive)
+    return false
+  const words = { question: consent, refusal: '', interrupted: 'nothing was written' }
+  return confirm(words, terminal)
 }
 
 /** Writes the secret before the entry, so that the webhook is never served without one. */
@@ -103,8 +121,9 @@ type Report = {
   readonly url: string
   readonly agent: string
   readonly scheme: string
-  readonly secretEnv: string
-  readonly secretState: 'new' | 'kept' | 'unset'
+  /** Both are missing where the sender publishes its keys. */
+  readonly secretEnv?: string
+  readonly secretState?: 'new' | 'kept' | 'unset'
   /** Only with `--show-secret`. */
   readonly secret?: string | undefined
   readonly file: string
@@ -122,16 +141,17 @@ const toWebhookUrl = (
 }
 
 const reportLines = (report: Report, envFile: string): string[] => {
-  const state = {
+  const { secretEnv, secretState } = report
+  const states = {
     new: `written to ${envFile}`,
     kept: 'already set',
     unset: 'not set yet: deliveries are answered 503',
-  }[report.secretState]
+  }
   return tableLines([
     ['added', `${report.file}:${report.line}`],
     ['webhook', report.url],
     ['agent', report.agent],
-    ['secret', `${report.secretEnv}, ${state}`],
+    ...(secretState ? [['secret', `${secretEnv}, ${states[secretState]}`]] : []),
     ...(report.secret === undefined ? [] : [['', report.secret]]),
   ])
 }
@@ -152,6 +172,7 @@ const secretFor = async (
   options: WebhookAddOptions,
   { env }: OpenConfig,
 ): Promise<string | undefined> => {
+  if (preset.keyField === 'none') return undefined
   const isSet = listSecrets([secretEnv], env).length > 0
   if (!options.secretStdin)
     return isSet || preset.secret === 'theirs' ? undefined : randomBytes(32).toString('hex')
@@ -176,20 +197,27 @@ const secretFor = async (
   return secret
 }
 
+type ToTell = { readonly preset: WebhookPreset; readonly hasConsent: boolean }
+
 const nextSteps = (
   { path, secretEnv, secretState }: Report,
-  preset: WebhookPreset,
+  { preset, hasConsent }: ToTell,
   envFile: string,
   isPublic: boolean,
   columns: number | undefined,
 ): string => {
-  const isMissing = preset.secret === 'theirs' && secretState === 'unset'
+  // Asana sends it with its first request.
+  const isSentLater = hasConsent && preset.keyField !== 'none'
+  const isMissing = preset.secret === 'theirs' && secretState === 'unset' && !isSentLater
   const steps = [
     `at ${preset.title}: ${preset.where}`,
     ...(isMissing ? [`into ${envFile}: ${secretEnv}=..., ${preset.secretIs}`] : []),
     ...(isMissing && preset.sample
       ? [`until then, one to try it with: ${secretEnv}=${makeTestSecret(preset)}`]
       : []),
+    ...(preset.consent === undefined || hasConsent
+      ? []
+      : ['its first request is refused until the entry has confirm: true']),
     ...(preset.secret === 'ours' ? [`its secret: grep ^${secretEnv}= ${shellWord(envFile)}`] : []),
     ...(isPublic ? [] : ['a tunnel to server.public_port: doorward help getting-started']),
     preset.sample

@@ -1,5 +1,10 @@
 import { DoorwardError } from '../../../shared/errors.ts'
-import type { SchemeName } from '../../../shared/signatures/presets.ts'
+import { presetSchemes, type SchemeName } from '../../../shared/signatures/presets.ts'
+import {
+  getKeySource,
+  type HandshakeKind,
+  type SignatureScheme,
+} from '../../../shared/signatures/scheme.ts'
 import { didYouMean } from '../../../shared/text.ts'
 import { yamlBlock, yamlOneOrList, yamlScalar, yamlText } from '../../config-edit/add-entry.ts'
 
@@ -13,6 +18,12 @@ export type WebhookPreset = {
   readonly secretIs: string
   /** Where the URL is entered at the sender. */
   readonly where: string
+  /** The field that names the variable of the secret or key; none where the sender publishes its keys. */
+  readonly keyField?: 'secret_env' | 'public_key_env' | 'none'
+  /** Other fields without which nothing can be verified. */
+  readonly needs?: readonly ('audience' | 'service_account')[]
+  /** What the owner is asked before doorward accepts the first request of the sender. */
+  readonly consent?: string
   readonly filter?: Readonly<Record<string, readonly string[]>>
   /** A commented example for presets without a filter. */
   readonly filterExample?: string
@@ -24,8 +35,37 @@ export type WebhookPreset = {
 const anyEvent = (title: string) =>
   `This came from ${title}. Say in two sentences what happened, and whether someone has to act.\n\n{{event}}\n`
 
+/** What the table of schemes says of a sender. */
+const toPreset = (scheme: SignatureScheme): [string, WebhookPreset][] => {
+  const { name, title, secretIs, where, makesSecret, event, forms, handshake } = scheme
+  if (title === undefined || secretIs === undefined || where === undefined) return []
+  const isKey = forms.some(({ secret }) => secret === 'ed25519' || secret === 'ec')
+  const consent = handshake && consents[handshake]
+  const preset = {
+    scheme: name,
+    title,
+    secret: makesSecret ? ('ours' as const) : ('theirs' as const),
+    secretIs,
+    where,
+    keyField: getKeySource(scheme) ? 'none' : isKey ? 'public_key_env' : 'secret_env',
+    ...(name === 'google-pubsub' && { needs: ['audience', 'service_account'] as const }),
+    ...(name === 'aws-sns' && { needs: ['audience'] as const }),
+    ...(consent !== undefined && { consent }),
+    ...(event?.field !== undefined && { filterExample: `${event.field}: [one, another]` }),
+    prompt: anyEvent(title),
+  } as const
+  return [[name, preset]]
+}
+
+/** Their first request is not answered without consent. */
+const consents: { readonly [Kind in HandshakeKind]?: string } = {
+  asana: 'Keep the secret that comes with the first request of Asana in .env?',
+  'aws-sns': 'Confirm the subscription when Amazon SNS asks for it?',
+}
+
 /** Presets by name; `svix` is an alias of `standard-webhooks`. */
 export const webhookPresets: Readonly<Record<string, WebhookPreset>> = {
+  ...Object.fromEntries(presetSchemes.flatMap(toPreset)),
   github: {
     scheme: 'github',
     title: 'GitHub',
@@ -137,6 +177,10 @@ export type WebhookAddOptions = {
   readonly secretEnv?: string
   readonly secretStdin?: boolean
   readonly showSecret?: boolean
+  readonly audience?: string
+  readonly serviceAccount?: string
+  /** The consent of the owner. */
+  readonly yes?: boolean
   readonly print?: boolean
 }
 
@@ -158,7 +202,8 @@ export const newWebhook = (
   agents: readonly string[],
 ): NewWebhook => {
   const path = options.path ?? `/webhook/${preset.scheme}`
-  const secretEnv = options.secretEnv ?? `${variablePart(path)}_WEBHOOK_SECRET`
+  const kind = preset.keyField === 'public_key_env' ? 'PUBLIC_KEY' : 'WEBHOOK_SECRET'
+  const secretEnv = options.secretEnv ?? `${variablePart(path)}_${kind}`
   if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(secretEnv))
     throw new DoorwardError('usage', `--secret-env ${secretEnv} is not the name of a variable`, {
       hint: 'it is a name such as GITHUB_WEBHOOK_SECRET, never the secret itself',
@@ -170,6 +215,29 @@ export const newWebhook = (
     deliverTo: options.deliverTo ?? ['notify:desktop'],
     prompt: options.prompt ?? preset.prompt,
     secretEnv,
+    fields: readFields(preset, options),
+  }
+}
+
+const readFields = (preset: WebhookPreset, options: WebhookAddOptions): NewWebhook['fields'] => {
+  const { audience, serviceAccount: account, yes } = options
+  const given = { audience, service_account: account }
+  const missing = (preset.needs ?? []).filter((name) => given[name] === undefined)
+  if (missing.length > 0)
+    throw new DoorwardError(
+      'usage',
+      `${preset.scheme} needs ${missing.map((name) => `--${name.replace('_', '-')}`).join(' and ')}`,
+      {
+        hint:
+          preset.scheme === 'aws-sns'
+            ? '--audience is the ARN of the topic: anyone can have Amazon sign a message of another one'
+            : 'they are those of the subscription: anyone can have Google sign a token for another one',
+      },
+    )
+  return {
+    ...(audience !== undefined && { audience }),
+    ...(account !== undefined && { service_account: account }),
+    ...(preset.consent !== undefined && yes && { confirm: true }),
   }
 }
 
@@ -224,21 +292,31 @@ export type NewWebhook = {
   readonly deliverTo: readonly string[]
   readonly prompt: string
   readonly secretEnv: string
+  /** What the sender needs besides a secret. */
+  readonly fields?: Readonly<Record<string, string | true>>
 }
 
 /** The commented lines of an entry of `webhooks.yaml`, and the value they parse to. */
 export const webhookEntry = (
-  { path, agent, filter, deliverTo, prompt, secretEnv }: NewWebhook,
+  { path, agent, filter, deliverTo, prompt, secretEnv, fields = {} }: NewWebhook,
   preset: WebhookPreset,
 ): { readonly lines: string[]; readonly value: unknown } => {
   const conditions = Object.entries(filter)
+  const { keyField = 'secret_env' } = preset
   const keys = [
     `agent: ${yamlText(agent)}`,
     `signature_scheme: ${preset.scheme}`,
-    '',
-    '# The name of a variable in .env, never the secret itself.',
-    `# It is ${preset.secretIs}.`,
-    `secret_env: ${secretEnv}`,
+    ...(keyField === 'none'
+      ? []
+      : [
+          '',
+          '# The name of a variable in .env, never the secret itself.',
+          `# It is ${preset.secretIs}.`,
+          `${keyField}: ${secretEnv}`,
+        ]),
+    ...Object.entries(fields).map(([name, text]) =>
+      text === true ? `${name}: true` : `${name}: ${yamlText(text)}`,
+    ),
     '',
     `# doorward webhook learn ${path} shows what the events of this sender contain.`,
     ...(conditions.length > 0
@@ -259,7 +337,8 @@ export const webhookEntry = (
       path,
       agent,
       signature_scheme: preset.scheme,
-      secret_env: secretEnv,
+      ...(keyField !== 'none' && { [keyField]: secretEnv }),
+      ...fields,
       ...(conditions.length > 0 && {
         filter: Object.fromEntries(conditions.map(([key, values]) => [key, toOneOrList(values)])),
       }),

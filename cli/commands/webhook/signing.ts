@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { createHash, createHmac, randomUUID } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { listSecrets } from '../../../shared/config/environment.ts'
 import { describeUnset } from '../../../shared/config/variables.ts'
@@ -122,6 +122,14 @@ export const signDelivery = (
   { body, deliveryId, headers }: Delivery,
   nowMs: number,
 ): SignedDelivery => {
+  const [first] = scheme.forms
+  if (first && !canSign(first))
+    throw new DoorwardError('unavailable', `cannot sign for ${path} as ${scheme.name} does`, {
+      hint:
+        (first.keysFrom ?? ['ed25519', 'ec'].includes(first.secret))
+          ? 'only the sender has the private key: let it send a test'
+          : 'its proof is a part of the body: let the sender send a test',
+    })
   if (secretNames.length === 0) return { headers, body, search: '' }
   const secrets = listSecrets(secretNames, env)
   const names = secretNames.join(', ')
@@ -148,6 +156,27 @@ export const signDelivery = (
   )
 }
 
+const canSign = ({ check }: SignatureForm): boolean =>
+  ['mac', 'token', 'jwt', 'jwt-of-body'].includes(check)
+
+/** A JWT (RFC 7519) as Netlify and monday.com make it. */
+const signJwt = (
+  { check, audience }: SignatureForm,
+  key: Buffer,
+  body: Buffer,
+  nowMs: number,
+): string => {
+  const now = Math.floor(nowMs / 1000)
+  const claims =
+    check === 'jwt'
+      ? { aud: audience, iat: now, exp: now + 300 }
+      : { iss: 'netlify', sha256: createHash('sha256').update(body).digest('hex') }
+  const signed = [{ alg: 'HS256', typ: 'JWT' }, claims]
+    .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
+    .join('.')
+  return `${signed}.${createHmac('sha256', key).update(signed).digest('base64url')}`
+}
+
 /** What the sender would add to this body. Undefined when the secret does not fit the scheme. */
 const signPayload = (
   scheme: SignatureScheme,
@@ -160,6 +189,8 @@ const signPayload = (
   const key = form && keyBytes(form, secret)
   if (!form || !key) return undefined
   if (form.check === 'token') return addToken(form, key, body)
+  if (form.check === 'jwt' || form.check === 'jwt-of-body')
+    return { headers: { [form.header]: signJwt(form, key, body, nowMs) } }
   const timestamp = toTimestamp(form, nowMs)
   const digest = computeMac(form, key, body, { ...values, timestamp }).toString(form.encoding)
   const parts = [

@@ -19,6 +19,9 @@ export const addWebhookCommands = (webhook: Command): void => {
     .option('--secret-env <name>', 'variable of the secret (default: derived from the path)')
     .option('--secret-stdin', "read the sender's secret from standard input; prompts on a terminal")
     .option('--show-secret', 'print the secret, to paste it at the sender')
+    .option('--audience <text>', 'google-pubsub: the audience of its token; aws-sns: the topic')
+    .option('--service-account <email>', 'google-pubsub: the service account of its token')
+    .option('--yes', 'asana: keep the secret it sends; aws-sns: confirm the subscription')
     .option('--print', 'print the entry, write nothing')
     .action(run(async () => (await import('./add.ts')).addWebhook))
   webhook

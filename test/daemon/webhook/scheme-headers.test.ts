@@ -14,7 +14,7 @@ describe('the headers that a scheme looks at', () => {
       const names = listHeaderNames(scheme)
       for (const { header, timestampHeader, idHeader } of scheme.forms)
         for (const wanted of [header, timestampHeader, idHeader])
-          if (wanted !== undefined) assert.ok(names.includes(wanted), wanted)
+          if (wanted) assert.ok(names.includes(wanted), wanted)
       for (const wanted of [...scheme.deliveryId.headers, 'origin', 'sec-fetch-site'])
         assert.ok(names.includes(wanted.toLowerCase()), wanted)
       assert.equal(new Set(names).size, names.length)

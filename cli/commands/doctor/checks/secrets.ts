@@ -1,6 +1,11 @@
 import { listSecrets } from '../../../../shared/config/environment.ts'
 import type { Config } from '../../../../shared/config/load.ts'
 import { proofWarnings, schemeWarnings } from '../../../../shared/config/signature-warnings.ts'
+import {
+  getKeySource,
+  isAnyoneSigned,
+  type SignatureScheme,
+} from '../../../../shared/signatures/scheme.ts'
 import { secretFault } from '../../../../shared/signatures/secrets.ts'
 import { describeUnset, usedVariables } from '../../../../shared/config/variables.ts'
 import type { Webhook } from '../../../../shared/config/webhook.ts'
@@ -34,10 +39,11 @@ export const checkSecrets = (facts: ConfigurationFacts): Check[] => {
 
 /** The secrets of a webhook while `.env` is not used: which are unset all the same. */
 const checkWithoutEnvFile = (
-  { path, secretNames }: Webhook,
+  { path, scheme, secretNames }: Webhook,
   { env, fileEnv }: ConfigurationFacts,
   used: readonly string[],
 ): Check[] => {
+  if (getKeySource(scheme)) return checkPublished(path, scheme)
   if (secretNames.length === 0) return [unsigned(path)]
   return secretNames.map((name) => {
     if (listSecrets([name], env).length > 0) return ok(path, `${name} is set in the environment`)
@@ -48,6 +54,17 @@ const checkWithoutEnvFile = (
   })
 }
 
+/** A sender that publishes its keys. */
+const checkPublished = (path: string, scheme: SignatureScheme): Check[] => [
+  isAnyoneSigned(scheme)
+    ? warning(
+        path,
+        'has no audience, the ARN of the topic: anyone with an account of AWS can run the agent',
+        'add audience to its entry: doorward config edit webhooks',
+      )
+    : ok(path, `is verified with the keys that ${scheme.name} publishes`),
+]
+
 const unsigned = (path: string): Check =>
   warning(
     path,
@@ -57,7 +74,8 @@ const unsigned = (path: string): Check =>
 
 const checkWebhookSecrets = (webhook: Webhook, config: Config, env: NodeJS.ProcessEnv): Check[] => {
   const used = usedVariables(config)
-  const { path, secretNames } = webhook
+  const { path, scheme, secretNames } = webhook
+  if (getKeySource(scheme)) return checkPublished(path, scheme)
   if (secretNames.length === 0) return [unsigned(path)]
   const isServed = listSecrets(secretNames, env).length > 0
   const differs = schemeWarnings(webhook, env).filter(({ code }) => code === 'scheme-differs')

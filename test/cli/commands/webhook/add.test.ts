@@ -208,7 +208,8 @@ describe('cli: webhook add', () => {
   it('shows beside an entry without a filter one that fits this sender, and can be used as it is', async () => {
     const home = await temporaryHome()
     for (const [name, { filter, filterExample }] of Object.entries(webhookPresets)) {
-      const { stdout } = await run(['webhook', 'add', name, '--print'], { home })
+      const needs = ['--audience', 'a', '--service-account', 'a@b.example']
+      const { stdout } = await run(['webhook', 'add', name, '--print', ...needs], { home })
       const used = stdout.replace(/^( *)# (filter:)\n *#( .*)$/m, '$1$2\n$1$3')
       const { value } = readYaml('', used) as { value: { filter: Record<string, string[]> }[] }
       const [path = ''] = Object.keys(value[0]?.filter ?? {})

@@ -2,8 +2,14 @@ import assert from 'node:assert/strict'
 import type { EventDetail } from '../../../../shared/api.ts'
 import { readSample } from '../../../../cli/commands/webhook/signing.ts'
 import { schemeNames } from '../../../../shared/signatures/presets.ts'
+import { specialPresets } from '../../../../shared/signatures/special-presets.ts'
 import { type RunningDaemon, startDaemon } from '../../../support/daemon/daemon.ts'
 import { run } from '../../support/cli.ts'
+
+/** Where `webhook send` can do what the sender does. */
+const signable = schemeNames.filter(
+  (name) => !Object.hasOwn(specialPresets, name) || ['netlify', 'monday'].includes(name),
+)
 
 const secrets: Readonly<Record<string, string>> = {
   hmac: 'secret of hmac',
@@ -17,6 +23,8 @@ const secrets: Readonly<Record<string, string>> = {
   sentry: 'secret of sentry',
   'gitlab-token': 'secret of gitlab: tür',
   token: 'secret of a bearer',
+  netlify: 'secret of netlify',
+  monday: 'secret of monday',
   broken: 'whsec_not base64',
 }
 const variableOf = (name: string) => `SECRET_${name.toUpperCase().replaceAll('-', '_')}`
@@ -50,8 +58,10 @@ describe('cli: webhook send', () => {
 
   before(async () => {
     daemon = await startDaemon({
-      webhooks: `webhooks:${schemeNames.map((name) => definition(name)).join('')}${definition('gitlab-token', 'gitlab')}${definition('broken', 'standard-webhooks')}
+      webhooks: `webhooks:${signable.map((name) => definition(name)).join('')}${definition('gitlab-token', 'gitlab')}${definition('broken', 'standard-webhooks')}
   - { path: /webhook/picky, agent: echo, prompt_template: x, filter: { action: closed } }
+  - { path: /webhook/discord, agent: echo, prompt_template: x, signature_scheme: discord, public_key_env: NO_KEY }
+  - { path: /webhook/graph, agent: echo, prompt_template: x, signature_scheme: microsoft-graph, secret_env: NO_KEY }
   - { path: /webhook/off, agent: echo, prompt_template: x, enabled: false }
   - { path: /webhook/mute, agent: echo, prompt_template: "{{event.text}}" }\n`,
       variables,
@@ -76,12 +86,26 @@ describe('cli: webhook send', () => {
     assert.match(listed.stdout, new RegExp(`${id} .* the answer is empty$`, 'm'))
   })
 
-  for (const name of [...schemeNames, 'gitlab-token'])
+  for (const name of [...signable, 'gitlab-token'])
     it(`signs as the sender of ${name} does`, async () => {
       const { state, result } = await event([`/webhook/${name}`, '-'], '{"type":"x","id":"a-1"}')
       assert.equal(state, 'done')
       assert.match(result ?? '', /"type":"x"/)
     })
+
+  it('says why it cannot sign as a sender that has a key pair, or signs a part of the body', async () => {
+    for (const [path, why] of [
+      ['/webhook/discord', /only the sender has the private key/],
+      ['/webhook/graph', /part of the body/],
+    ] as const) {
+      const { code, stderr } = await run(['webhook', 'send', path, '-'], {
+        home: daemon.home,
+        stdin: '{}',
+      })
+      assert.equal(code, 1)
+      assert.match(stderr, why)
+    }
+  })
 
   it('gives each delivery an id of its own, where the sender does', async () => {
     for (const name of ['github', 'standard-webhooks', 'gitlab', 'shopify', 'linear', 'sentry']) {

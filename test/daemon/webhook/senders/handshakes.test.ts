@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
-import { findHandshake, getReply } from '../../../daemon/webhook/handshakes.ts'
-import { schemeNames } from '../../../shared/signatures/presets.ts'
-import type { HandshakeKind } from '../../../shared/signatures/scheme.ts'
-import { schemeNamed } from '../../support/daemon/accepts.ts'
+import { findHandshake, getReply } from '../../../../daemon/webhook/senders/handshakes.ts'
+import { schemeNames } from '../../../../shared/signatures/presets.ts'
+import type { HandshakeKind } from '../../../../shared/signatures/scheme.ts'
+import { schemeNamed } from '../../../support/daemon/accepts.ts'
 
 const find = (
   handshake: HandshakeKind,

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import {
   findUnsignedHandshake,
   handshakeMethod,
-} from '../../../daemon/webhook/handshakes-unsigned.ts'
-import type { HandshakeKind } from '../../../shared/signatures/scheme.ts'
-import { prepareVerifier, type Verifier } from '../../../daemon/webhook/verify.ts'
-import { schemeNamed } from '../../support/daemon/accepts.ts'
+} from '../../../../daemon/webhook/senders/handshakes-unsigned.ts'
+import type { HandshakeKind } from '../../../../shared/signatures/scheme.ts'
+import { prepareVerifier, type Verifier } from '../../../../daemon/webhook/verify.ts'
+import { schemeNamed } from '../../../support/daemon/accepts.ts'
 
 const withSecret = prepareVerifier(schemeNamed('github'), ['secret'])
 

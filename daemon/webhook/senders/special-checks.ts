@@ -1,0 +1,267 @@
+import {
+  constants,
+  createHash,
+  createHmac,
+  type KeyObject,
+  timingSafeEqual,
+  verify,
+} from 'node:crypto'
+import type { SpecialCheck } from '../../../shared/signatures/form.ts'
+import { checkTimes, isSignedBy, isSignedByRsa, parseJwt } from './jwt.ts'
+import { parseSnsMessage, parseSnsUrl, readBearer } from './remote-keys.ts'
+import { invalid, oneValue, type SignatureHeaders } from '../signature-header.ts'
+
+/*
+ * Senders that prove themselves otherwise than by an HMAC in a header or a token: by a key pair, by a JWT, or by
+ * something in the body.
+ */
+
+export type SpecialRequest = {
+  readonly bytes: Buffer
+  readonly headers: SignatureHeaders
+  readonly contentType: string
+  /** The public address with path and query. */
+  readonly url: string
+  readonly nowMs: number
+  /** The key that was fetched for this request. */
+  readonly remoteKey: KeyObject | undefined
+}
+
+export type SpecialForm = {
+  readonly header: string
+  readonly keys: readonly KeyObject[]
+  readonly tokens: readonly Buffer[]
+  readonly toleranceSeconds: number
+  /** What the owner expects in a token: whom it is for, and who sends. */
+  readonly audience?: string | undefined
+  readonly account?: string | undefined
+}
+
+type Check = (request: SpecialRequest, form: SpecialForm) => string | undefined
+
+const noMatch = () => invalid('the signature does not match the body and the key')
+
+const timestampIn = (text: unknown, name: string): string => {
+  if (typeof text === 'string' && /^(0|[1-9]\d{0,11})$/.test(text)) return text
+  throw invalid(`${name} is not a time in Unix seconds`)
+}
+
+const checkAge = (timestamp: string, nowMs: number, { toleranceSeconds }: SpecialForm): void => {
+  const age = Math.floor(nowMs / 1000) - Number(timestamp)
+  if (Math.abs(age) > toleranceSeconds)
+    throw invalid(
+      `the signed time is ${Math.abs(age)} s in the ${age < 0 ? 'future' : 'past'}, ${toleranceSeconds} s are allowed`,
+    )
+}
+
+/** A signature over time and body by a key pair. */
+const byKeyPair =
+  (timestampHeader: string, algorithm: null | 'sha256', parse: (text: string) => Buffer): Check =>
+  ({ bytes, headers, nowMs }, form) => {
+    const signature = parse(oneValue(headers, form.header))
+    const timestamp = timestampIn(oneValue(headers, timestampHeader), timestampHeader)
+    checkAge(timestamp, nowMs, form)
+    const signed = Buffer.concat([Buffer.from(timestamp, 'latin1'), bytes])
+    if (!form.keys.some((key) => verify(algorithm, signed, key, signature))) throw noMatch()
+    return undefined
+  }
+
+const parseHex64 = (text: string): Buffer => {
+  if (/^[0-9a-f]{128}$/i.test(text)) return Buffer.from(text, 'hex')
+  throw invalid('the signature is not 128 hex digits')
+}
+
+/** DER of two numbers of 32 bytes, in base64. */
+const parseDer = (text: string): Buffer => {
+  const bytes = Buffer.from(text, 'base64')
+  if (text.length <= 128 && bytes.toString('base64') === text) return bytes
+  throw invalid('the signature is not base64')
+}
+
+const stringsOf = (value: unknown): Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null ? (value as Readonly<Record<string, unknown>>) : {}
+
+const parseJsonObject = (bytes: Buffer): Readonly<Record<string, unknown>> => {
+  try {
+    return stringsOf(JSON.parse(bytes.toString('utf8')))
+  } catch {
+    throw invalid('the body is not JSON, and the signature is a part of it')
+  }
+}
+
+/** The fields of a form, or undefined for another body. */
+const formFields = ({ bytes, contentType }: SpecialRequest): URLSearchParams | undefined => {
+  if (!/^application\/x-www-form-urlencoded\b/i.test(contentType)) return undefined
+  const text = bytes.toString('latin1')
+  if (text.split('&', maxFields + 1).length > maxFields)
+    throw invalid('the form has too many fields')
+  return new URLSearchParams(bytes.toString('utf8'))
+}
+
+const maxFields = 100
+
+const mac = (algorithm: 'sha1' | 'sha256', key: KeyObject, text: string): Buffer =>
+  createHmac(algorithm, key).update(text).digest()
+
+/** True when one of the keys makes this MAC. */
+const anyMac = (
+  algorithm: 'sha1' | 'sha256',
+  { keys }: SpecialForm,
+  text: string,
+  given: Buffer,
+): boolean => {
+  let matches = false
+  for (const key of keys) {
+    const digest = mac(algorithm, key, text)
+    if (digest.length === given.length && timingSafeEqual(digest, given)) matches = true
+  }
+  return matches
+}
+
+const sha256 = (bytes: Buffer | string): Buffer => createHash('sha256').update(bytes).digest()
+
+const checks: { readonly [Kind in SpecialCheck]: Check } = {
+  ed25519: byKeyPair('x-signature-timestamp', null, parseHex64),
+
+  ecdsa: byKeyPair('x-twilio-email-event-webhook-timestamp', 'sha256', parseDer),
+
+  /** A JWT that contains the hash of the body. */
+  'jwt-of-body': ({ bytes, headers, nowMs }, { header, keys }) => {
+    const jwt = parseJwt(oneValue(headers, header), 'HS256')
+    if (!isSignedBy(jwt, keys)) throw noMatch()
+    checkTimes(jwt, nowMs, false)
+    const { iss, sha256: hash } = jwt.claims
+    if (iss !== 'netlify') throw invalid('the issuer of the JWT is not netlify')
+    if (typeof hash !== 'string' || hash.toLowerCase() !== sha256(bytes).toString('hex'))
+      throw invalid('the JWT is for another body')
+    return undefined
+  },
+
+  /** A JWT that proves the sender, and not the body. */
+  jwt: ({ headers, nowMs }, { header, keys, audience }) => {
+    const jwt = parseJwt(oneValue(headers, header).replace(/^Bearer +/i, ''), 'HS256')
+    if (!isSignedBy(jwt, keys)) throw noMatch()
+    checkTimes(jwt, nowMs, true)
+    if (audience !== undefined && jwt.claims['aud'] !== audience)
+      throw invalid(`the JWT is for another address than ${audience}`)
+    return undefined
+  },
+
+  /** Google's OpenID Connect token, which proves the sender, and not the body. */
+  oidc: ({ headers, nowMs, remoteKey }, { audience, account }) => {
+    const jwt = parseJwt(readBearer(headers), 'RS256')
+    if (!remoteKey || !isSignedByRsa(jwt, remoteKey)) throw noMatch()
+    checkTimes(jwt, nowMs, true)
+    const { iss, aud, email, email_verified: isVerified } = jwt.claims
+    if (iss !== 'https://accounts.google.com' && iss !== 'accounts.google.com')
+      throw invalid('the issuer of the JWT is not Google')
+    if (audience === undefined || aud !== audience)
+      throw invalid('the audience of the JWT is another one than audience has here')
+    if (account === undefined || email !== account || isVerified !== true)
+      throw invalid('the JWT is of another account than service_account has here')
+    return undefined
+  },
+
+  sns: ({ bytes, remoteKey }, { audience }) => {
+    const message = parseSnsMessage(bytes)
+    const { SignatureVersion: version, Signature: signature, TopicArn: topic } = message
+    if (version !== '1' && version !== '2')
+      throw invalid('the version of the signature is not 1 or 2')
+    if (typeof signature !== 'string' || signature.length > 1024)
+      throw invalid('the message has no signature')
+    const signed = Buffer.from(signedText(message))
+    const algorithm = version === '1' ? 'sha1' : 'sha256'
+    const key = remoteKey && { key: remoteKey, padding: constants.RSA_PKCS1_PADDING }
+    const given = Buffer.from(signature, 'base64')
+    if (!key || !verify(algorithm, signed, key, given)) throw noMatch()
+    // Anyone with an account of AWS has topics whose messages Amazon signs.
+    if (audience !== undefined && topic !== audience)
+      throw invalid('the message is of another topic than audience has here')
+    if (message['SubscribeURL'] !== undefined && !parseSnsUrl(message['SubscribeURL']))
+      throw invalid('the address that confirms the subscription is not one of Amazon SNS')
+    const { MessageId: id } = message
+    return typeof id === 'string' && /^[\x21-\x7e]{1,128}$/.test(id) ? id : undefined
+  },
+
+  mailgun: (request, form) => {
+    const fields = formFields(request)
+    const given = fields
+      ? Object.fromEntries(fields)
+      : stringsOf(parseJsonObject(request.bytes)['signature'])
+    const timestamp = timestampIn(given['timestamp'], 'the timestamp of the signature')
+    const { token, signature } = given
+    if (typeof token !== 'string' || !/^[\x21-\x7e]{16,128}$/.test(token))
+      throw invalid('the body has no token of a signature')
+    if (typeof signature !== 'string' || !/^[0-9a-f]{64}$/.test(signature))
+      throw invalid('the body has no signature of 64 hex digits')
+    checkAge(timestamp, request.nowMs, form)
+    if (!anyMac('sha256', form, timestamp + token, Buffer.from(signature, 'hex'))) throw noMatch()
+    // The signature covers the token and not the event: it must not serve for a second one.
+    return token
+  },
+
+  twilio: (request, form) => {
+    const { bytes, headers, url } = request
+    const text = oneValue(headers, form.header)
+    const given = Buffer.from(text, 'base64')
+    if (given.length !== 20 || given.toString('base64') !== text)
+      throw invalid('the signature is not the base64 text of 20 bytes')
+    const fields = formFields(request)
+    const query = url.indexOf('?')
+    const hash = query === -1 ? null : new URLSearchParams(url.slice(query)).get('bodySHA256')
+    const needsHash = hash !== null || (!fields && bytes.length > 0)
+    if (needsHash && hash?.toLowerCase() !== sha256(bytes).toString('hex'))
+      throw invalid('bodySHA256 in the query is missing, or the hash of another body')
+    if (!anyMac('sha1', form, url + sortedFields(fields), given)) throw noMatch()
+    return undefined
+  },
+
+  'client-state': ({ bytes }, { tokens }) => {
+    const list = parseJsonObject(bytes)['value']
+    const items = Array.isArray(list) ? list.map(stringsOf) : []
+    if (items.length === 0) throw invalid('the body has no list of notifications')
+    for (const { clientState } of items) {
+      const given = sha256(typeof clientState === 'string' ? clientState : '')
+      if (!tokens.some((token) => timingSafeEqual(token, given)))
+        throw invalid('the clientState of a notification is not the secret')
+    }
+    return undefined
+  },
+}
+
+/** What Amazon signs: names and values of some fields, in the order of the names. */
+const signedText = (message: Readonly<Record<string, unknown>>): string => {
+  const names =
+    message['Type'] === 'Notification'
+      ? ['Message', 'MessageId', 'Subject', 'Timestamp', 'TopicArn', 'Type']
+      : ['Message', 'MessageId', 'SubscribeURL', 'Timestamp', 'Token', 'TopicArn', 'Type']
+  return names
+    .filter((name) => name !== 'Subject' || typeof message[name] === 'string')
+    .map((name) => {
+      const value = message[name]
+      if (typeof value !== 'string') throw invalid(`the message has no ${name}`)
+      return `${name}\n${value}\n`
+    })
+    .join('')
+}
+
+/** Names and values, in the order of the names; of equal names each value once, in order. */
+const sortedFields = (fields: URLSearchParams | undefined): string => {
+  const pairs = [
+    ...new Set([...(fields ?? [])].map(([name, value]) => JSON.stringify([name, value]))),
+  ]
+  return pairs
+    .map((pair) => JSON.parse(pair) as [string, string])
+    .toSorted((a, b) => compare(a[0], b[0]) || compare(a[1], b[1]))
+    .map(([name, value]) => name + value)
+    .join('')
+}
+
+const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
+
+/** Checks a request in the way of its sender, and returns an id that the signature covers. */
+export const checkSpecial = (
+  check: SpecialCheck,
+  request: SpecialRequest,
+  form: SpecialForm,
+): string | undefined => checks[check](request, form)

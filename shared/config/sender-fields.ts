@@ -1,0 +1,84 @@
+import { z } from 'zod'
+import { environmentName } from './values.ts'
+
+/*
+ * The fields of a webhook that some senders need besides a secret.
+ */
+
+export const senderFields = {
+  public_key_env: z
+    .union([environmentName, z.array(environmentName).min(1)])
+    .optional()
+    .describe(
+      'With discord and sendgrid, in place of secret_env: variable with the public key of the sender; a list while keys are changed.',
+    ),
+  verify_token_env: environmentName
+    .optional()
+    .describe('With meta: variable with the verify token. Default: that in secret_env.'),
+  audience: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      'With google-pubsub: the audience of its token. With aws-sns: the ARN of the topic. With monday: the address in its token; default any.',
+    ),
+  service_account: z
+    .email()
+    .optional()
+    .describe('With google-pubsub: the service account of its token.'),
+  confirm: z
+    .boolean()
+    .default(false)
+    .describe(
+      'With asana, keeps the secret of its first request in .env; with aws-sns, confirms the subscription. Default false.',
+    ),
+}
+
+type SenderEntry = z.output<z.ZodObject<typeof senderFields>>
+type ValidFields = { readonly [Key in keyof SenderEntry]?: SenderEntry[Key] | undefined } & {
+  readonly signature_scheme?: string | undefined
+  readonly secret_env?: unknown
+}
+
+const keyPairs = ['discord', 'sendgrid']
+const published = ['google-pubsub', 'aws-sns']
+
+const sendersOf: { readonly [Field in keyof typeof senderFields]: readonly string[] } = {
+  public_key_env: keyPairs,
+  verify_token_env: ['meta', 'whatsapp'],
+  audience: [...published, 'monday'],
+  service_account: ['google-pubsub'],
+  confirm: ['asana', 'aws-sns'],
+}
+
+type Report = (key: readonly [string], reason: string, hint?: string) => void
+
+/** Reports fields that the sender does not have, and missing ones without which nothing can be proved. */
+export const checkSenderFields = (entry: ValidFields, report: Report): void => {
+  const { signature_scheme: scheme = 'hmac', secret_env: secret } = entry
+  for (const field of Object.keys(sendersOf) as (keyof typeof sendersOf)[]) {
+    const senders = sendersOf[field]
+    if (entry[field] !== undefined && entry[field] !== false && !senders.includes(scheme))
+      report(
+        [field],
+        `cannot be combined with signature_scheme ${scheme}`,
+        `it is for ${senders.join(', ')}`,
+      )
+  }
+  if (secret !== undefined && keyPairs.includes(scheme))
+    report(
+      ['secret_env'],
+      `${scheme} signs with a key pair`,
+      'name its public key in public_key_env',
+    )
+  if (secret !== undefined && published.includes(scheme))
+    report(['secret_env'], `${scheme} has no secret: it publishes its keys`, 'remove it')
+  if (scheme !== 'google-pubsub') return
+  for (const field of ['audience', 'service_account'] as const)
+    if (entry[field] === undefined)
+      report(
+        ['signature_scheme'],
+        `google-pubsub needs ${field}`,
+        'anyone can have Google sign a token for another one: write what the subscription has',
+      )
+}

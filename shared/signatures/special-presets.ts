@@ -1,0 +1,141 @@
+import type { SignatureForm } from './form.ts'
+import type { SchemeFacts } from './scheme.ts'
+
+/*
+ * Senders that prove themselves otherwise than by an HMAC in a header or a token; daemon/webhook/special-checks.ts
+ * checks each kind.
+ */
+
+/** What a form has that its check does not use. */
+const special = {
+  header: '',
+  algorithm: 'sha256',
+  encoding: 'hex',
+  prefix: '',
+  list: 'one',
+  signs: ['{body}'],
+  timestampUnit: 's',
+  secret: 'text',
+} as const satisfies Partial<SignatureForm>
+
+export const specialPresets = {
+  discord: {
+    title: 'Discord',
+    secretIs: 'the Public Key of the application',
+    where:
+      'the application, General Information: Public Key above, Interactions Endpoint URL below',
+    forms: [
+      {
+        ...special,
+        check: 'ed25519',
+        header: 'x-signature-ed25519',
+        timestampHeader: 'x-signature-timestamp',
+        secret: 'ed25519',
+      },
+    ],
+    // Discord names no limit, and repeats an event for ten minutes.
+    toleranceSeconds: 900,
+    deliveryId: { headers: [], body: 'id' },
+    event: { field: 'event.type' },
+    handshake: 'discord',
+    source:
+      'https://discord.com/developers/docs/interactions/overview#setting-up-an-endpoint-validating-security-request-headers',
+  },
+  sendgrid: {
+    title: 'SendGrid',
+    secretIs: 'the Verification Key of the event webhook',
+    where: 'Settings, Mail Settings, Event Webhook, with Signed Event Webhook Requests',
+    forms: [
+      {
+        ...special,
+        check: 'ecdsa',
+        header: 'x-twilio-email-event-webhook-signature',
+        timestampHeader: 'x-twilio-email-event-webhook-timestamp',
+        secret: 'ec',
+      },
+    ],
+    // Twilio repeats a request for 24 hours.
+    toleranceSeconds: 86_400,
+    deliveryId: { headers: [] },
+    event: { field: '0.event' },
+    source:
+      'https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/getting-started-event-webhook-security-features',
+  },
+  'google-pubsub': {
+    title: 'Google Cloud Pub/Sub',
+    secretIs: 'nothing: Google publishes its keys',
+    where:
+      'the subscription, Delivery type Push, Endpoint URL, with Enable authentication: its service account and audience',
+    forms: [{ ...special, check: 'oidc', header: 'authorization', keysFrom: 'google' }],
+    deliveryId: { headers: [], body: 'message.messageId' },
+    event: { field: 'message.attributes.eventType' },
+    source: 'https://cloud.google.com/pubsub/docs/authenticate-push-subscriptions',
+  },
+  'aws-sns': {
+    title: 'Amazon SNS',
+    secretIs: 'nothing: Amazon publishes its keys',
+    where: 'the topic, Create subscription, protocol HTTPS; not with raw message delivery',
+    forms: [{ ...special, check: 'sns', keysFrom: 'aws-sns' }],
+    deliveryId: { headers: [], body: 'MessageId' },
+    event: { field: 'Type' },
+    jsonAsText: true,
+    handshake: 'aws-sns',
+    source: 'https://docs.aws.amazon.com/sns/latest/dg/sns-verify-signature-of-message.html',
+  },
+  netlify: {
+    title: 'Netlify',
+    secretIs: 'the JWS secret token of the notification',
+    where: 'the site, Notifications, HTTP POST request',
+    makesSecret: true,
+    forms: [{ ...special, check: 'jwt-of-body', header: 'x-webhook-signature' }],
+    deliveryId: { headers: [] },
+    event: { field: 'state', header: 'x-netlify-event' },
+    source: 'https://docs.netlify.com/site-deploys/notifications/#payload-signature',
+  },
+  monday: {
+    title: 'monday.com',
+    secretIs: 'the Signing Secret of the app',
+    where: 'the app, or an integration of the board: Webhooks',
+    forms: [{ ...special, check: 'jwt', header: 'authorization' }],
+    deliveryId: { headers: [], body: 'event.triggerUuid' },
+    event: { field: 'event.type' },
+    handshake: 'monday',
+    source: 'https://developer.monday.com/apps/docs/authorization-header',
+  },
+  mailgun: {
+    title: 'Mailgun',
+    secretIs: 'the HTTP webhook signing key of the account',
+    where: 'Sending, Webhooks; the key is in Settings, API security',
+    forms: [{ ...special, check: 'mailgun' }],
+    // Mailgun repeats a request for eight hours, and its token counts once.
+    toleranceSeconds: 28_800,
+    deliveryId: { headers: [] },
+    event: { field: 'event-data.event' },
+    emptyReply: true,
+    source: 'https://documentation.mailgun.com/docs/mailgun/user-manual/webhooks/securing-webhooks',
+  },
+  twilio: {
+    title: 'Twilio',
+    secretIs: 'the Auth Token of the account',
+    where: 'the number or service, under Webhook; the token is on the first page of the console',
+    forms: [
+      { ...special, check: 'twilio', header: 'x-twilio-signature', signs: ['{url}', '{body}'] },
+    ],
+    deliveryId: { headers: ['i-twilio-idempotency-token'] },
+    event: { field: 'SmsStatus' },
+    emptyReply: true,
+    source: 'https://www.twilio.com/docs/usage/security#validating-requests',
+  },
+  'microsoft-graph': {
+    title: 'Microsoft Graph',
+    secretIs: 'the clientState of the subscription',
+    where:
+      'the request that creates the subscription: notificationUrl, with the secret as clientState',
+    makesSecret: true,
+    forms: [{ ...special, check: 'client-state' }],
+    deliveryId: { headers: [] },
+    event: { field: 'value.0.changeType' },
+    handshake: 'microsoft-graph',
+    source: 'https://learn.microsoft.com/en-us/graph/change-notifications-delivery-webhooks',
+  },
+} as const satisfies Readonly<Record<string, SchemeFacts>>
