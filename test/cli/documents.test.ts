@@ -156,7 +156,8 @@ describe('the documents', () => {
 
   it('show only configuration that can be used', async () => {
     const empty = { webhooks: 'webhooks: []', agents: 'agents: {}', gateway: '{}' }
-    const agents = 'agents: { reviewer: { kind: echo }, echo: { kind: echo } }'
+    const agents =
+      'agents: { reviewer: { kind: echo }, sorter: { kind: echo }, echo: { kind: echo } }'
     const sample = { path: '/x', agent: 'echo', prompt_template: 'x' }
     const check = (where: string, files: Partial<typeof empty>) => {
       const all = { ...empty, agents, ...files }
@@ -170,7 +171,8 @@ describe('the documents', () => {
         assert.deepEqual(problems, [], block)
         const keys = Object.keys(value as object)
         count += 1
-        if (keys.includes('webhooks')) check(name, { webhooks: block })
+        if (Array.isArray(value)) check(name, { webhooks: `webhooks:\n${block}` })
+        else if (keys.includes('webhooks')) check(name, { webhooks: block })
         else if (keys.includes('agents')) check(name, { agents: block })
         else if (keys.every((key) => Object.hasOwn(fileSchemas.gateway.shape, key)))
           check(name, { gateway: block })

@@ -36,8 +36,9 @@ describe('the sample configuration', () => {
         condition.text,
         describeTests(condition),
       ]),
-      [['action', '"opened"']],
+      [['pull_request.draft', '"false"']],
     )
+    assert.deepEqual(webhook.rules[0].on, ['pull_request.opened'])
     assert.deepEqual(
       webhook.rules[0].targets.map(({ text }) => text),
       ['notify:desktop'],

@@ -7,6 +7,7 @@ import {
 } from '../../../shared/signatures/scheme.ts'
 import { didYouMean } from '../../../shared/text.ts'
 import { yamlBlock, yamlOneOrList, yamlScalar, yamlText } from '../../config-edit/add-entry.ts'
+import { anyEvent, presetPrompts } from './preset-prompts.ts'
 
 /** What `webhook add` knows about a sender, besides how it signs. */
 export type WebhookPreset = {
@@ -24,16 +25,11 @@ export type WebhookPreset = {
   readonly needs?: readonly ('audience' | 'service_account')[]
   /** What the owner is asked before doorward accepts the first request of the sender. */
   readonly consent?: string
-  readonly filter?: Readonly<Record<string, readonly string[]>>
-  /** A commented example for presets without a filter. */
+  /** A commented example of a filter. */
   readonly filterExample?: string
-  readonly prompt: string
-  /** A built-in payload that passes the filter. */
+  /** A built-in payload that its prompt is for. */
   readonly sample?: string
 }
-
-const anyEvent = (title: string) =>
-  `This came from ${title}. Say in two sentences what happened, and whether someone has to act.\n\n{{event}}\n`
 
 /** What the table of schemes says of a sender. */
 const toPreset = (scheme: SignatureScheme): [string, WebhookPreset][] => {
@@ -52,7 +48,6 @@ const toPreset = (scheme: SignatureScheme): [string, WebhookPreset][] => {
     ...(name === 'aws-sns' && { needs: ['audience'] as const }),
     ...(consent !== undefined && { consent }),
     ...(event?.field !== undefined && { filterExample: `${event.field}: [one, another]` }),
-    prompt: anyEvent(title),
   } as const
   return [[name, preset]]
 }
@@ -72,14 +67,7 @@ export const webhookPresets: Readonly<Record<string, WebhookPreset>> = {
     secret: 'ours',
     secretIs: 'what is typed as Secret into the webhook',
     where: 'the repository, Settings, Webhooks, Add webhook; content type application/json',
-    filter: { action: ['opened', 'reopened'] },
-    prompt: `Pull request #{{event.number}} in {{event.repository.full_name}}: {{event.pull_request.title}}
-Author: {{event.pull_request.user.login}}
-
-{{event.pull_request.body}}
-
-Say in three sentences what a reviewer should look at first.
-`,
+    filterExample: 'pull_request.base.ref: [main, next]',
     sample: 'github:pull_request.opened',
   },
   gitlab: {
@@ -88,8 +76,7 @@ Say in three sentences what a reviewer should look at first.
     secret: 'theirs',
     secretIs: 'the signing token of the webhook (whsec_...), or its secret token',
     where: 'the project, Settings, Webhooks, Add new webhook',
-    filterExample: 'object_kind: [issue, merge_request]',
-    prompt: anyEvent('GitLab'),
+    filterExample: 'project.path_with_namespace: [group/one, group/two]',
   },
   stripe: {
     scheme: 'stripe',
@@ -97,8 +84,7 @@ Say in three sentences what a reviewer should look at first.
     secret: 'theirs',
     secretIs: 'the signing secret of the endpoint, whsec_ and all',
     where: 'Developers, Webhooks, Add endpoint',
-    filterExample: 'type: [invoice.paid, invoice.payment_failed]',
-    prompt: `Stripe says {{event.type}}:\n\n{{event.data.object}}\n\nSay in one sentence what happened, and whether someone has to act.\n`,
+    filterExample: 'livemode: [true]',
     sample: 'stripe:invoice.paid',
   },
   slack: {
@@ -107,8 +93,7 @@ Say in three sentences what a reviewer should look at first.
     secret: 'theirs',
     secretIs: 'the Signing Secret of the app (Basic Information), not a token',
     where: 'the app, Event Subscriptions, Request URL',
-    filter: { 'event.type': ['app_mention'] },
-    prompt: `Someone wrote this to you in Slack:\n\n{{event.event.text}}\n\nAnswer in a few sentences.\n`,
+    filterExample: 'event.channel: [C0123456789]',
     sample: 'slack:app_mention',
   },
   shopify: {
@@ -118,7 +103,6 @@ Say in three sentences what a reviewer should look at first.
     secretIs: 'the client secret of the app',
     where: 'the app, Webhooks',
     filterExample: 'financial_status: [paid]',
-    prompt: anyEvent('Shopify'),
   },
   linear: {
     scheme: 'linear',
@@ -126,8 +110,7 @@ Say in three sentences what a reviewer should look at first.
     secret: 'theirs',
     secretIs: 'the signing secret of the webhook',
     where: 'Settings, API, Webhooks',
-    filterExample: 'type: [Issue, Comment]',
-    prompt: anyEvent('Linear'),
+    filterExample: 'data.team.key: [ENG, OPS]',
   },
   sentry: {
     scheme: 'sentry',
@@ -136,7 +119,6 @@ Say in three sentences what a reviewer should look at first.
     secretIs: 'the client secret of the integration',
     where: 'Settings, Developer Settings, the integration, Webhook URL',
     filterExample: 'action: [created, triggered]',
-    prompt: anyEvent('Sentry'),
   },
   'standard-webhooks': {
     scheme: 'standard-webhooks',
@@ -145,7 +127,6 @@ Say in three sentences what a reviewer should look at first.
     secretIs: 'the secret of the endpoint, whsec_ and base64',
     where: 'its settings of webhooks or endpoints',
     filterExample: 'type: [one, another]',
-    prompt: anyEvent('a sender'),
   },
   token: {
     scheme: 'token',
@@ -154,7 +135,6 @@ Say in three sentences what a reviewer should look at first.
     secretIs: 'the token that the sender sends',
     where: 'its settings; it sends the token as Authorization: Bearer, or where token_in says',
     filterExample: 'type: [one, another]',
-    prompt: anyEvent('a sender'),
   },
   hmac: {
     scheme: 'hmac',
@@ -164,13 +144,13 @@ Say in three sentences what a reviewer should look at first.
     where:
       'its settings; it signs in the header x-hub-signature-256 as GitHub does, or as signature_header, signature_algo and signature_prefix say',
     filterExample: 'type: [one, another]',
-    prompt: anyEvent('a sender'),
   },
 }
 
 export type WebhookAddOptions = {
   readonly path?: string
   readonly agent?: string
+  readonly on?: readonly string[]
   readonly filter?: readonly string[]
   readonly deliverTo?: readonly string[]
   readonly prompt?: string
@@ -208,12 +188,14 @@ export const newWebhook = (
     throw new DoorwardError('usage', `--secret-env ${secretEnv} is not the name of a variable`, {
       hint: 'it is a name such as GITHUB_WEBHOOK_SECRET, never the secret itself',
     })
+  const { on = [], prompt } = presetPrompts[preset.scheme] ?? anyEvent(preset.title)
   return {
     path,
     agent: options.agent ?? onlyAgent(agents),
-    filter: options.filter ? parseFilter(options.filter) : (preset.filter ?? {}),
+    on: chooseEvents(on, options),
+    filter: parseFilter(options.filter ?? []),
     deliverTo: options.deliverTo ?? ['notify:desktop'],
-    prompt: options.prompt ?? preset.prompt,
+    prompt: options.prompt ?? prompt,
     secretEnv,
     fields: readFields(preset, options),
   }
@@ -239,6 +221,15 @@ const readFields = (preset: WebhookPreset, options: WebhookAddOptions): NewWebho
     ...(account !== undefined && { service_account: account }),
     ...(preset.consent !== undefined && yes && { confirm: true }),
   }
+}
+
+/** The events of the preset's prompt: a filter of the user's replaces their actions, a prompt all. */
+const chooseEvents = (events: readonly string[], options: WebhookAddOptions): readonly string[] => {
+  if (options.on) return options.on
+  if (options.prompt !== undefined) return []
+  return options.filter
+    ? [...new Set(events.map((name) => name.replace(/^(pull_request)\..*/, '$1')))]
+    : events
 }
 
 /** `/webhook/github-work` is `GITHUB_WORK`. */
@@ -287,6 +278,8 @@ const parseFilter = (texts: readonly string[]): Record<string, string[]> => {
 export type NewWebhook = {
   readonly path: string
   readonly agent: string
+  /** The events that run it; none means all. */
+  readonly on: readonly string[]
   /** Accepted values by dot path. */
   readonly filter: Readonly<Record<string, readonly string[]>>
   readonly deliverTo: readonly string[]
@@ -298,7 +291,7 @@ export type NewWebhook = {
 
 /** The commented lines of an entry of `webhooks.yaml`, and the value they parse to. */
 export const webhookEntry = (
-  { path, agent, filter, deliverTo, prompt, secretEnv, fields = {} }: NewWebhook,
+  { path, agent, on, filter, deliverTo, prompt, secretEnv, fields = {} }: NewWebhook,
   preset: WebhookPreset,
 ): { readonly lines: string[]; readonly value: unknown } => {
   const conditions = Object.entries(filter)
@@ -319,9 +312,12 @@ export const webhookEntry = (
     ),
     '',
     `# doorward webhook learn ${path} shows what the events of this sender contain.`,
+    ...(on.length > 0 ? [`on: ${yamlOneOrList(on)}`] : []),
     ...(conditions.length > 0
       ? ['filter:', ...conditions.map(([key, values]) => conditionLine(key, values))]
-      : ['# filter:', `#   ${preset.filterExample ?? 'action: [opened, reopened]'}`]),
+      : preset.filterExample === undefined
+        ? []
+        : ['# filter:', `#   ${preset.filterExample}`]),
     ...yamlBlock('prompt_template', prompt),
     '',
     '# doorward help targets lists the others; a list delivers to each.',
@@ -339,6 +335,7 @@ export const webhookEntry = (
       signature_scheme: preset.scheme,
       ...(keyField !== 'none' && { [keyField]: secretEnv }),
       ...fields,
+      ...(on.length > 0 && { on: on.length === 1 ? on[0] : on }),
       ...(conditions.length > 0 && {
         filter: Object.fromEntries(conditions.map(([key, values]) => [key, toOneOrList(values)])),
       }),

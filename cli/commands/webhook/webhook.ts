@@ -13,6 +13,7 @@ export const addWebhookCommands = (webhook: Command): void => {
     .argument('<preset>', 'the sender: github, gitlab, stripe, slack, shopify, linear, …')
     .option('--path <path>', 'URL path (default: /webhook/<preset>)')
     .option('--agent <agent>', 'the agent that answers (default: the only one)')
+    .option('--on <event>', 'event that runs the agent; repeatable', listed)
     .option('--filter <path=value>', 'condition on the payload; repeatable', listed)
     .option('--deliver-to <target>', 'where the answer goes; repeatable', listed)
     .option('--prompt <text>', "the prompt (default: the preset's)")

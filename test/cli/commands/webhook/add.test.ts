@@ -207,16 +207,17 @@ describe('cli: webhook add', () => {
 
   it('shows beside an entry without a filter one that fits this sender, and can be used as it is', async () => {
     const home = await temporaryHome()
-    for (const [name, { filter, filterExample }] of Object.entries(webhookPresets)) {
+    for (const [name, { filterExample }] of Object.entries(webhookPresets)) {
       const needs = ['--audience', 'a', '--service-account', 'a@b.example']
       const { stdout } = await run(['webhook', 'add', name, '--print', ...needs], { home })
       const used = stdout.replace(/^( *)# (filter:)\n *#( .*)$/m, '$1$2\n$1$3')
       const { value } = readYaml('', used) as { value: { filter: Record<string, string[]> }[] }
       const [path = ''] = Object.keys(value[0]?.filter ?? {})
-      assert.ok(filter ? path in filter : filterExample?.startsWith(`${path}: [`), name)
+      if (filterExample === undefined) assert.doesNotMatch(stdout, /filter:/, name)
+      else assert.ok(filterExample.startsWith(`${path}: [`), name)
     }
     const { stdout } = await run(['webhook', 'add', 'stripe', '--print'], { home })
-    assert.match(stdout, /# {3}type: \[invoice\.paid, /)
+    assert.match(stdout, /# {3}livemode: \[true\]/)
   })
 
   it('prints the entry alone with --print', async () => {
@@ -270,12 +271,7 @@ describe('cli: webhook add', () => {
       {},
       /not the name of a variable/,
     ],
-    [
-      'a prompt with a typing error',
-      ['github', '--prompt', '{{evnt.a}}'],
-      {},
-      /only \{\{event\}\}/,
-    ],
+    ['a prompt with a typing error', ['github', '--prompt', '{{evnt.a}}'], {}, /only event/],
     [
       'a list in brackets',
       ['github', '--path', '/b'],
@@ -323,7 +319,7 @@ describe('cli: an entry that is added to a file', () => {
   assert.ok(preset)
   const entry = (path: string, prompt = 'Say what it is.\n') =>
     webhookEntry(
-      { path, agent: 'echo', filter: {}, deliverTo: ['log'], prompt, secretEnv: 'S' },
+      { path, agent: 'echo', on: [], filter: {}, deliverTo: ['log'], prompt, secretEnv: 'S' },
       preset,
     )
   const add = (text: string) => {

@@ -1,0 +1,132 @@
+import assert from 'node:assert/strict'
+import { readdir, readFile } from 'node:fs/promises'
+import { presetPrompts } from '../../../../cli/commands/webhook/preset-prompts.ts'
+import { webhookPresets } from '../../../../cli/commands/webhook/presets.ts'
+import { expandPrompt } from '../../../../daemon/webhook/prompt.ts'
+import { parsePrompt } from '../../../../shared/templates.ts'
+import { packageFolder } from '../../../../shared/version.ts'
+import { startDaemon } from '../../../support/daemon/daemon.ts'
+import { scopeOf } from '../../../support/scope.ts'
+import { run } from '../../support/cli.ts'
+
+const made = (name: string, event: unknown, headers = {}): string =>
+  expandPrompt(
+    parsePrompt(presetPrompts[name]?.prompt ?? ''),
+    scopeOf(event, { headers }),
+    { eventText: 'plain', maxValueLength: undefined },
+    '',
+  )
+
+const samples = new URL('assets/samples/', packageFolder)
+const sample = async (name: string): Promise<unknown> =>
+  JSON.parse(await readFile(new URL(`${name}.json`, samples), 'utf8'))
+
+const list = (length: number, item: (index: number) => unknown): unknown[] =>
+  Array.from({ length }, (_, index) => item(index))
+
+describe('the prompt of a preset', () => {
+  it('is a template, and names a preset that is there', () => {
+    for (const [name, { prompt }] of Object.entries(presetPrompts)) {
+      assert.ok(name in webhookPresets || ['gitea', 'alertmanager', 'grafana'].includes(name), name)
+      assert.doesNotThrow(() => parsePrompt(prompt), name)
+    }
+  })
+
+  it('makes of a push of GitLab a line for each commit, and says how many are not in it', () => {
+    const commits = list(20, (index) => ({
+      id: `${index}`.padStart(40, 'a'),
+      title: `title ${index}`,
+      message: 'm'.repeat(2000),
+      author: { name: 'Ann' },
+    }))
+    const push = { object_kind: 'push', user_name: 'Ann', ref: 'refs/heads/main', commits }
+    const prompt = made('gitlab', { ...push, total_commits_count: 27 })
+    for (let index = 0; index < 20; index += 1)
+      assert.match(prompt, new RegExp(`^- aaaaaaaa title ${index} \\(Ann\\)$`, 'm'))
+    assert.match(prompt, /^7 more are left out here\.$/m)
+    assert.doesNotMatch(made('gitlab', { ...push, total_commits_count: 20 }), /left out/)
+  })
+
+  it('makes of other events of GitLab who, what and where', () => {
+    const project = { path_with_namespace: 'group/project' }
+    const user = { name: 'Ann' }
+    const note = { note: 'What about this?', url: 'https://gitlab.example/n' }
+    const merge = { object_kind: 'note', user, project, object_attributes: note }
+    assert.match(
+      made('gitlab', { ...merge, merge_request: { title: 'A change' } }),
+      /^Ann, note {2}in group\/project\nA change\nhttps:.*\n\nWhat about this\?\n\nSay/,
+    )
+    const builds = list(31, (index) => ({ stage: 'test', name: `job ${index}`, status: 'failed' }))
+    const pipeline = { id: 5, ref: 'main', status: 'failed' }
+    const about = { object_kind: 'pipeline', object_attributes: pipeline, project, builds }
+    assert.match(made('gitlab', about), /^Pipeline 5 on main of group\/project: failed\n/)
+    assert.match(made('gitlab', about), /job 29: failed.*\n1 more jobs are left out here\.$/m)
+  })
+
+  it('makes of orders, alerts and issues what matters, within bounds', () => {
+    const items = list(22, (index) => ({ quantity: 2, title: `thing ${index}`, price: '1.00' }))
+    const order = made(
+      'shopify',
+      { name: '#1', line_items: items },
+      {
+        'x-shopify-topic': 'orders/paid',
+      },
+    )
+    assert.match(order, /^Shopify says orders\/paid: order #1,/)
+    assert.match(order, /2 x thing 19 .*\n2 more items are left out here\.$/m)
+    const alerts = list(21, (index) => ({ status: 'firing', labels: { alertname: `A${index}` } }))
+    assert.match(made('grafana', { status: 'firing', alerts }), /^Grafana: 21 alerts, firing\./)
+    assert.match(made('alertmanager', { alerts }), /A19[^]*\n1 more are left out here\.$/m)
+    const labels = [{ name: 'bug' }, { name: 'ui' }]
+    const issue = made('linear', { type: 'Issue', data: { title: 'Broken', labels } })
+    assert.match(issue, /Broken\n[^]*Assignee: no one\.\nLabels: bug, ui\n/)
+    const frames = list(12, (index) => ({ function: `f${index}`, filename: 'a.py', lineno: index }))
+    const values = [{ type: 'ValueError', value: 'bad', stacktrace: { frames } }]
+    const error = made('sentry', { data: { error: { title: 'T', exception: { values } } } })
+    assert.match(error, /ValueError: bad\n {2}at f11 in a\.py:11\n[^]*f2 .*\n {2}2 outer frames/)
+  })
+
+  it('makes of each built-in payload a prompt without an empty field', async () => {
+    for (const file of await readdir(new URL('stripe/', samples))) {
+      const prompt = made('stripe', await sample(`stripe/${file.replace('.json', '')}`))
+      assert.match(
+        prompt,
+        /^Stripe says \S+ \(test mode\)\.\n\n\S+ \S+, status \S+\nAmount: \d+ usd/,
+      )
+      assert.ok(prompt.length < 600, prompt)
+    }
+    for (const name of ['github', 'gitea'])
+      assert.doesNotMatch(made(name, await sample('github/pull_request.opened')), /: $|#( |$)/m)
+    assert.match(made('slack', await sample('slack/app_mention')), /Hi there!/)
+  })
+
+  it('runs for the events that it is for, and for no other', async () => {
+    const daemon = await startDaemon({ webhooks: 'webhooks: []\n' })
+    try {
+      const cli = (...args: string[]) => run(args, { home: daemon.home })
+      const added = await cli('webhook', 'add', 'github', '--path', '/webhook/p')
+      assert.equal(added.code, 0, added.stderr)
+      const file = await readFile(`${daemon.home.config}/webhooks.yaml`, 'utf8')
+      assert.match(file, /^ {4}on: \[pull_request\.opened, pull_request\.reopened\]$/m)
+      const send = async (name: string) =>
+        (await cli('webhook', 'send', '/webhook/p', '--sample', `github:${name}`)).stdout
+      assert.match(await send('pull_request.opened'), /accepted/)
+      for (const other of ['issues.opened', 'push', 'release.published'])
+        assert.match(await send(other), /filtered/, other)
+    } finally {
+      await daemon.stop()
+    }
+  })
+
+  it('gives way to a prompt, a filter or events of the user', async () => {
+    const { home } = await startDaemon().then(async (daemon) => {
+      await daemon.stop()
+      return daemon
+    })
+    const printed = async (...args: string[]) =>
+      (await run(['webhook', 'add', 'github', '--print', ...args], { home })).stdout
+    assert.doesNotMatch(await printed('--prompt', 'x'), /^ *on:/m)
+    assert.match(await printed('--filter', 'action=closed'), /^ *on: pull_request$/m)
+    assert.match(await printed('--on', 'push', '--on', 'create'), /^ *on: \[push, create\]$/m)
+  })
+})
