@@ -79,10 +79,13 @@ export const expandAddress = (kind: SentKind, template: Template, scope: EventSc
 const addressPart = (kind: SentKind, path: Path, scope: EventScope): string => {
   const value = valueAt(scope, path)
   const isPlain = typeof value === 'string' || typeof value === 'number'
-  if (isPlain && value !== '') return String(value)
+  // Only the owner may put a thread behind a channel.
+  const leavesPart = kind === 'slack' && String(value).includes('/')
+  if (isPlain && value !== '' && !leavesPart) return String(value)
+  const fault = leavesPart ? 'has a slash' : isPlain ? 'is empty' : 'is no text'
   throw new DoorwardError(
     'target-invalid',
-    `${toPlaceholder(path)}, a part of a target of ${kind}, is ${isPlain ? 'empty' : 'no text'} in this event`,
+    `${toPlaceholder(path)}, a part of a target of ${kind}, ${fault} in this event`,
   )
 }
 

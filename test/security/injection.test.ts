@@ -36,11 +36,12 @@ describe('an answer that is made to reach further', () => {
         telegram: { api_url: origin, token_env: 'BOT' },
         discord: { ops: { url_env: 'OPS' } },
         github: { api_url: `${origin}/github` },
+        gitlab: { api_url: `${origin}/gitlab` },
         http: { archive: { url: `${origin}/archive`, secret_env: 'HOOK' } },
       },
       {
         env: { BOT: '123:AAE-token', OPS: `${origin}/api/webhooks/1/token`, HOOK: secret },
-        tokens: { slack: ['xoxp'], github: ['gho'] },
+        tokens: { slack: ['xoxp'], github: ['gho'], gitlab: ['glo'] },
         homeFolder,
       },
     )
@@ -66,7 +67,9 @@ describe('an answer that is made to reach further', () => {
     'slack:#alerts',
     'telegram:42',
     'discord:ops',
+    'slack:C012/1700000000.000100',
     'github:acme/door#7',
+    'gitlab:acme/door!7',
     'http:archive',
   ])
     it(`changes nothing of the request to ${target} but the words in it`, async () => {
@@ -80,7 +83,7 @@ describe('an answer that is made to reach further', () => {
         assert.deepEqual(frameOf(), usual, text)
         const said = JSON.stringify(server.requests[0]?.fields)
         if (target.startsWith('slack')) assert.doesNotMatch(said, /<(!\w|@)/, text)
-        if (target.startsWith('github')) assert.doesNotMatch(said, /(^|[^\w`])@\w/, text)
+        if (target.startsWith('git')) assert.doesNotMatch(said, /(^|[^\w`])@\w/, text)
         if (target.startsWith('discord')) assert.match(said, /"allowed_mentions":\{"parse":\[\]\}/)
         if (target !== 'http:archive')
           assert.doesNotMatch(said, /\\u001b|\\u0000|\u009b|\u202e/, text)
@@ -92,7 +95,10 @@ describe('an answer that is made to reach further', () => {
     for (const [target, texts] of [
       ['discord:{{event.a}}', [...names, '__proto__', 'constructor']],
       ['slack:#{{event.a}}', names],
+      ['slack:C012/{{event.a}}', names],
       ['telegram:{{event.a}}', names],
+      ['gitlab:{{event.a}}', names],
+      ['gitlab:acme/{{event.a}}!7', names.filter((name) => !/^[\w.-]+$/.test(name))],
     ] as const)
       for (const text of texts)
         for (const { state } of await deliverTo(target, text)) assert.equal(state, 'failed', text)

@@ -42,6 +42,9 @@ const templates = {
   'telegram:{{event.a}}': /^(-?\d{1,19}|@\w+)$/,
   'discord:{{event.a}}': /^[\w.-]{1,64}$/,
   'email:{{event.a}}@example.com': /^[^\s\p{C}@,;<>()"\\:]+@example\.com$/u,
+  'slack:{{event.a}}/{{event.b}}':
+    /^(#[^\s\p{C}<>@!,&/]{1,80}|[CDGUW][A-Z0-9]+)\/\d{9,11}\.\d{6}$/u,
+  'gitlab:{{event.a}}/{{event.b}}!{{event.c}}': /^[\w.-]+(\/(?!\.+[/!])[\w.-]+)+!\d+$/,
   'github:{{event.a}}/{{event.b}}#{{event.c}}': /^[\w-]+\/(?!\.\.?#)[\w.-]+#\d+$/,
 } as const
 
