@@ -37,7 +37,9 @@ export const isAllowed = (expression) =>
 const licenceOf = ({ license, licenses }) => {
   const given = license ?? licenses
   const names = [given].flat().map((one) => (typeof one === 'object' ? one?.type : one))
-  const spdx = names.map((name) => ({ 'MIT/X11': 'MIT', Apache2: 'Apache-2.0' })[name] ?? name)
+  const spdx = names.map(
+    (name) => ({ 'MIT/X11': 'MIT', 'MIT License': 'MIT', Apache2: 'Apache-2.0' })[name] ?? name,
+  )
   return spdx.every((name) => typeof name === 'string') && spdx.length > 0 ? spdx.join(' OR ') : ''
 }
 
