@@ -62,7 +62,11 @@ export const openRequest = async (
       signal,
       // No keep-alive: a reused connection that dies leaves open what arrived.
       ...(tunnel
-        ? { createConnection: () => (isTls ? startTls(url, tunnel) : tunnel) }
+        ? {
+            createConnection: () => (isTls ? startTls(url, tunnel) : tunnel),
+            // Without an agent Node takes 80 for the default, and says so in `Host`.
+            defaultPort: isTls ? 443 : 80,
+          }
         : { agent: false, ...(isTls && trustOptions()) }),
       headers: {
         'user-agent': `doorward/${version}`,
