@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process'
+import { createPrivateKey, type KeyObject } from 'node:crypto'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer, connect, type Socket } from 'node:net'
@@ -15,10 +16,13 @@ export type Certificates = {
   /** For `*.corp.example`. */
   readonly cert: Buffer
   readonly expiredCert: Buffer
+  /** An RSA key with a certificate that nothing vouches for. */
+  readonly signingKey: KeyObject
+  readonly signingCert: Buffer
 }
 
-/** A new CA, and certificates that it signed, by openssl. */
-export const makeCertificates = async (): Promise<Certificates> => {
+/** A new CA, and certificates that it signed, by openssl; also for these names. */
+export const makeCertificates = async (names: readonly string[] = []): Promise<Certificates> => {
   const folder = await temporaryFolder()
   const at = (name: string) => join(folder, name)
   const openssl = (words: string) =>
@@ -26,7 +30,9 @@ export const makeCertificates = async (): Promise<Certificates> => {
   const newKey = '-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes'
   openssl(`req -x509 ${newKey} -keyout ca.key -out ca.pem -days 2 -subj /CN=Corp`)
   openssl(`req ${newKey} -keyout s.key -out s.csr -subj /CN=corp.example`)
-  writeFileSync(at('names'), 'subjectAltName=DNS:*.corp.example,IP:127.0.0.1\n')
+  const all = ['*.corp.example', ...names].map((name) => `DNS:${name}`)
+  writeFileSync(at('names'), `subjectAltName=${all.join(',')},IP:127.0.0.1\n`)
+  openssl('req -x509 -newkey rsa:2048 -nodes -keyout r.key -out r.crt -days 2 -subj /CN=sns')
   for (const [name, days] of Object.entries({ good: '2', expired: '-1' }))
     openssl(
       `x509 -req -in s.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days ${days} -extfile names -out ${name}.crt`,
@@ -36,6 +42,8 @@ export const makeCertificates = async (): Promise<Certificates> => {
     key: readFileSync(at('s.key')),
     cert: readFileSync(at('good.crt')),
     expiredCert: readFileSync(at('expired.crt')),
+    signingKey: createPrivateKey(readFileSync(at('r.key'))),
+    signingCert: readFileSync(at('r.crt')),
   }
 }
 
