@@ -48,6 +48,7 @@ const exitCodes: Readonly<Record<ErrorCode, number>> = {
   'event-not-found': exitFailed,
   'event-dropped': exitFailed,
   'event-cancelled': exitFailed,
+  'over-budget': exitFailed,
   'event-not-cancellable': exitFailed,
   'event-not-retryable': exitFailed,
   'agent-not-found': exitFailed,

@@ -246,7 +246,7 @@ const createRequestHandlers = (
   const { listeners, stream, metrics, learners, refusals, loopGuard } = services
   const { port } = listeners
   const { url, publicUrl } = services.daemonFile
-  const { events, counts, kept, deliveries, rateLimits } = memory
+  const { events, counts, kept, deliveries, rateLimits, budgets } = memory
   const { budget, queue } = intake
   const noteActivity = collectWhenIdle()
 
@@ -272,6 +272,8 @@ const createRequestHandlers = (
       {
         ...pipeline,
         payloads,
+        budgets,
+        log,
         refusals,
         remoteKeys,
         fetchText,
@@ -285,6 +287,7 @@ const createRequestHandlers = (
     const links = createEventLinks()
     const status = {
       live,
+      budgets,
       homeFolder: home.root,
       startedAt,
       url,

@@ -8,6 +8,7 @@ import {
   type RetryableEvents,
 } from './webhook/accepted-event.ts'
 import { type RateLimits, createRateLimits } from './webhook/rate-limit.ts'
+import { RunBudgets } from './webhook/run-budgets.ts'
 import { type EventCounts, countEvents } from './webhook/compiled-webhook.ts'
 
 /** What a daemon knows and keeps in memory only: a restart passes it on, a stop loses it. */
@@ -17,6 +18,7 @@ export type Memory = {
   readonly kept: RetryableEvents<AcceptedEvent>
   readonly deliveries: SeenDeliveries
   readonly rateLimits: RateLimits
+  readonly budgets: RunBudgets
   readonly progress: Progress
   readonly messages: OwnMessages
 }
@@ -30,6 +32,7 @@ export const createMemory = (keep: number): Memory => {
     kept: createRetryableEvents<AcceptedEvent>(events),
     deliveries: new SeenDeliveries(),
     rateLimits: createRateLimits(),
+    budgets: new RunBudgets(),
     progress: createProgress(),
     messages: new OwnMessages(),
   }

@@ -9,9 +9,11 @@ import type { LiveConfig } from './config/live-config.ts'
 import type { Metrics } from './metrics/metrics.ts'
 import type { OAuth } from './oauth/oauth.ts'
 import type { EventQueue } from './queue.ts'
+import type { RunBudgets } from './webhook/run-budgets.ts'
 
 export type StatusParts = {
   readonly live: LiveConfig
+  readonly budgets: RunBudgets
   readonly homeFolder: string
   readonly startedAt: Date
   readonly url: () => string
@@ -54,7 +56,14 @@ export const buildStatus = async (parts: StatusParts): Promise<Status> => {
     events: events.list({ limit: 10, kind: 'webhook' }),
     failures: events.failures(3),
     ...(lastRun && { lastRun }),
-    problems: [...live.problems(), ...warnings, ...unstartable, ...refusedFiles, ...tokenProblems],
+    problems: [
+      ...live.problems(),
+      ...parts.budgets.problems(config.webhooks, performance.now()),
+      ...warnings,
+      ...unstartable,
+      ...refusedFiles,
+      ...tokenProblems,
+    ],
   }
 }
 

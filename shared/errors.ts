@@ -41,6 +41,7 @@ export type ErrorCode =
   | 'event-not-found'
   | 'event-dropped'
   | 'event-cancelled'
+  | 'over-budget'
   | 'event-not-cancellable'
   | 'event-not-retryable'
   | 'agent-not-found'

@@ -39,6 +39,7 @@ const statusByCode: Readonly<Record<ErrorCode, number>> = {
   'event-not-found': 404,
   'event-dropped': 503,
   'event-cancelled': 409,
+  'over-budget': 429,
   'event-not-cancellable': 409,
   'event-not-retryable': 409,
   'agent-not-found': 500,

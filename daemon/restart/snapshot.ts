@@ -19,6 +19,8 @@ export type Snapshot = DeliveryState & {
   readonly kept: readonly (readonly [id: string, event: AcceptedCopy])[]
   readonly deliveries: ReturnType<Memory['deliveries']['snapshot']>
   readonly rateLimits: ReturnType<Memory['rateLimits']['snapshot']>
+  /** An older version has none. */
+  readonly budgets?: ReturnType<Memory['budgets']['snapshot']>
   /** What waits for an agent, in order. */
   readonly queued: readonly QueuedCopy[]
 }
@@ -66,6 +68,7 @@ export const takeSnapshot = (memory: Memory, queued: readonly Job[]): Snapshot =
     }),
     deliveries: memory.deliveries.snapshot(now),
     rateLimits: memory.rateLimits.snapshot(now),
+    budgets: memory.budgets.snapshot(now),
     progress: memory.progress.snapshot(),
     messages: memory.messages.snapshot(),
     queued: queued.map(({ id, onlyDelivers }) => ({ id, onlyDelivers })),
@@ -80,6 +83,7 @@ export const restoreSnapshot = (memory: Memory, snapshot: Snapshot): void => {
   for (const [id, event] of snapshot.kept) restoreAccepted(memory, id, event)
   memory.deliveries.restore(snapshot.deliveries, now)
   memory.rateLimits.restore(snapshot.rateLimits, now)
+  memory.budgets.restore(snapshot.budgets ?? [], now)
   memory.progress.restore(snapshot.progress)
   memory.messages.restore(snapshot.messages)
 }

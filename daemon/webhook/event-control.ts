@@ -172,9 +172,10 @@ const refuseRedelivered = (
 const isUnfencedFor = ({ agent, values }: AcceptedEvent['webhook'], now: Agent): boolean =>
   values.eventText === 'plain' && isForModel(now.kind) && !isForModel(agent.kind)
 
-const whyNot = ({ kind, state }: EventRecord): string => {
+const whyNot = ({ kind, state, code }: EventRecord): string => {
   if (kind !== 'webhook') return 'it is no event of a webhook'
   if (state === 'done') return 'it is done: nothing of it failed'
+  if (code === 'over-budget') return 'max_runs was used up, so nothing was run'
   if (state === 'filtered') return 'the filter did not match, so nothing was run'
   if (state === 'duplicate') return 'it repeats another event: look at that one'
   if (state === 'rejected') return 'it was refused, and nothing of it was kept'

@@ -4,6 +4,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Stage } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { getKeySource, type SignatureScheme } from '../../shared/signatures/scheme.ts'
+import type { Log } from '../log/log.ts'
 import type { LoopGuard } from '../delivery/loop-guard.ts'
 import type { ByteBudget } from '../util/byte-budget.ts'
 import { valueAt } from '../util/payload-path.ts'
@@ -27,6 +28,7 @@ import { isMultipart, type Payload, readPayload } from './parse.ts'
 import type { DeliveryWaiters } from './payload-shape.ts'
 import { expandPrompt, fenceIdFor } from './prompt.ts'
 import type { RateLimits } from './rate-limit.ts'
+import { formatMaxRuns, type RunBudgets } from './run-budgets.ts'
 import { chooseRules, getEventName } from './rules.ts'
 import { receive, type ReceivedBody } from './receive.ts'
 import type { DiagnoseRefusal } from './signature-diagnosis.ts'
@@ -49,11 +51,13 @@ export type PipelineParts = ContactParts & {
   readonly budget: ByteBudget
   readonly deliveries: SeenDeliveries
   readonly rateLimits: RateLimits
+  readonly budgets: RunBudgets
   readonly learners: DeliveryWaiters
   readonly diagnose: DiagnoseRefusal
   readonly loopGuard: LoopGuard
   /** For another run under another definition. */
   readonly payloads: KeptPayloads
+  readonly log: Pick<Log, 'warn'>
 }
 
 type Status = 'accepted' | 'filtered' | 'duplicate' | 'ping' | 'challenge'
@@ -182,7 +186,8 @@ const processBody = (
   if (!seen.includes(undefined))
     return pass(delivery, 'duplicate', `the same delivery as ${seen.join(', ')}`, parts)
   // After a rule has failed, a repeated delivery is for that rule alone.
-  const due = rules.filter((_, index) => seen[index] === undefined)
+  const unseen = rules.filter((_, index) => seen[index] === undefined)
+  const due = unseen.filter((rule) => !parts.budgets.isOver(rule, performance.now()))
   delivery.stage = 'expand'
   const accepted = due.map((rule): AcceptedEvent => {
     const { values } = rule
@@ -201,13 +206,30 @@ const processBody = (
   accepted.forEach(({ known, delivery: seenAs }, index) =>
     parts.payloads.keep(ids[index] ?? '', { ...kept, known, delivery: seenAs }),
   )
-  const events = ids.map((id, index) => ({
-    id,
-    status: 'accepted' as const,
-    rule: due[index]?.name,
-  }))
-  const answer = toAccepted(delivery, ids[0] ?? '', 'accepted')
+  for (const rule of due) parts.budgets.count(rule, performance.now())
+  const events = [
+    ...ids.map((id, index) => ({ id, status: 'accepted' as const, rule: due[index]?.name })),
+    ...unseen.filter((rule) => !due.includes(rule)).map((rule) => passOver(delivery, rule, parts)),
+  ]
+  const [{ id, status } = { id: '', status: 'accepted' as const }] = events
+  const answer = toAccepted(delivery, id, status)
   return events.length > 1 ? { ...answer, events } : answer
+}
+
+/** Adds the event of a rule that has used up its `max_runs`, which the log says once. */
+const passOver = (
+  delivery: Delivery,
+  rule: CompiledRule,
+  { events, budgets, log }: PipelineParts,
+): { readonly id: string; readonly status: 'filtered'; readonly rule: string | undefined } => {
+  const { path, name, maxRuns } = rule
+  const limit = maxRuns ? formatMaxRuns(maxRuns) : 'max_runs'
+  const why = { code: 'over-budget', detail: `the ${limit} is used up` }
+  const known = toKnownDelivery(delivery, rule)
+  const { id } = events.add(delivery.receivedAt, { state: 'filtered', ...why, ...known })
+  if (budgets.passOver(rule))
+    log.warn({ event: id, webhook: path, rule: name, code: why.code }, `the ${limit} is used up`)
+  return { id, status: 'filtered', rule: name }
 }
 
 /** The headers of a delivery but those that prove who sent it. */

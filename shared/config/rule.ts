@@ -1,7 +1,7 @@
 import { DoorwardError } from '../errors.ts'
 import type { Path } from '../paths.ts'
 import { parsePrompt, pathsIn, type PromptTemplate } from '../templates.ts'
-import { didYouMean } from '../text.ts'
+import { didYouMean, type Rate } from '../text.ts'
 import { isCliKind } from './agent-clis.ts'
 import { type Filter, parseFilter, valueConditions } from '../filter/conditions.ts'
 import type { Agent } from './schema.ts'
@@ -26,6 +26,8 @@ export type Rule = {
   readonly targets: readonly Target[]
   /** Whether an empty answer is delivered. */
   readonly deliverEmpty: boolean
+  /** How many of its events may run in an hour or a day. */
+  readonly maxRuns: Rate | undefined
   readonly acceptsRisk: boolean
 }
 
@@ -114,6 +116,7 @@ export const compileRule = (
     values: getValues(entry, agent),
     targets,
     deliverEmpty: entry.deliver_empty ?? false,
+    maxRuns: entry.max_runs,
     acceptsRisk: entry.accept_risk ?? false,
   }
 }

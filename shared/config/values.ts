@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { parseBytes, parseMilliseconds, parseRate } from '../text.ts'
+import { parseBytes, parseMilliseconds, parseRate, type Rate } from '../text.ts'
 import { headerNameForm } from './name-forms.ts'
 
 const longestDurationMs = 365 * 86_400_000
@@ -59,6 +59,16 @@ export const rate = z
   .string(notRate)
   .regex(/^[1-9]\d{0,5}\/(s|min|h)$/, notRate)
   .transform(parseRate)
+
+const notMaxRuns = 'not a number of runs: write it like 50/day or 10/hour'
+
+export const maxRuns = z
+  .string(notMaxRuns)
+  .regex(/^[1-9]\d{0,4}\/(hour|day)$/, notMaxRuns)
+  .transform((text): Rate => {
+    const perMs = text.endsWith('/day') ? 86_400_000 : 3_600_000
+    return { count: Number.parseInt(text, 10), perMs }
+  })
 
 /** An https URL, or an http URL of this machine. */
 export const secureUrl = z

@@ -3,7 +3,7 @@ import { pathFault } from '../errors.ts'
 import { filterSchema } from '../filter/conditions.ts'
 import { senderFields } from './sender-fields.ts'
 import { signatureFields } from './signature-fields.ts'
-import { deliveryAge, environmentName, headerName, rate } from './values.ts'
+import { deliveryAge, environmentName, headerName, maxRuns, rate } from './values.ts'
 
 /*
  * The schema of one entry of webhooks.yaml.
@@ -73,6 +73,11 @@ const ruleFields = {
     .boolean()
     .optional()
     .describe('Silences the warning about a dangerous combination. Default false.'),
+  max_runs: maxRuns
+    .optional()
+    .describe(
+      'How often it may run, as 50/day or 10/hour; events over it are passed over. Each rule has its own count. Default: no limit.',
+    ),
 }
 
 /** One of several rules of a webhook. */
@@ -132,6 +137,7 @@ export const webhookSchema = z.strictObject({
     ),
   event_text: ruleFields.event_text,
   max_value_length: ruleFields.max_value_length,
+  max_runs: ruleFields.max_runs,
   accept_risk: ruleFields.accept_risk,
   enabled: z.boolean().default(true).describe('With false, this path answers 404. Default true.'),
 })

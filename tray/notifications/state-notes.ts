@@ -110,6 +110,7 @@ const notifiedCodes: ReadonlySet<string> = new Set([
   'token-file-damaged',
   'token-file-insecure',
   'keychain-unavailable',
+  'over-budget',
 ])
 
 /** Each problem with the key by which it is shown once. */

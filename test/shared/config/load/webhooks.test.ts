@@ -281,12 +281,35 @@ describe('rules of a webhook', () => {
           '      - { name: a, agent: echo, prompt_template: x, secret_env: X, deliver_to: lg }\n',
         ),
       },
-      'webhooks.yaml:5:53 webhooks[0].rules[0].secret_env: unknown key (known: name, on, agent, prompt_template, filter, deliver_to, deliver_empty, event_text, max_value_length, accept_risk)',
+      'webhooks.yaml:5:53 webhooks[0].rules[0].secret_env: unknown key (known: name, on, agent, prompt_template, filter, deliver_to, deliver_empty, event_text, max_value_length, accept_risk, max_runs)',
       'webhooks.yaml:5:68 webhooks[0].rules[0].deliver_to: unknown target "lg" (did you mean "log"?)',
     ],
     'on where the scheme names no event': [
       { webhooks: webhook('    on: push\n') },
       'webhooks.yaml:5:5 webhooks[0].on: signature_scheme hmac does not say where its sender names the event (set signature_scheme to the name of the sender, such as github, or write a filter)',
+    ],
+  })
+
+  it('may have a limit of runs of their own', () => {
+    const [given] = check({
+      webhooks: rules(
+        '      - name: one\n      - { name: two, max_runs: 3/hour }\n',
+        '    agent: echo\n    prompt_template: x\n    max_runs: 50/day\n',
+      ),
+    }).webhooks
+    assert.deepEqual(
+      given?.rules.map(({ maxRuns }) => maxRuns),
+      [
+        { count: 50, perMs: 86_400_000 },
+        { count: 3, perMs: 3_600_000 },
+      ],
+    )
+  })
+
+  refuses({
+    'a limit that is none': [
+      { webhooks: webhook('    max_runs: 50/week\n') },
+      'webhooks.yaml:5:5 webhooks[0].max_runs: not a number of runs: write it like 50/day or 10/hour',
     ],
   })
 

@@ -1,0 +1,111 @@
+import type { StatusProblem } from '../../shared/api.ts'
+import type { Rate } from '../../shared/text.ts'
+import type { Webhook } from '../../shared/config/webhook.ts'
+
+type Runs = {
+  readonly rate: Rate
+  /** When each began, the oldest first. */
+  readonly times: number[]
+  /** An event was passed over since the last run. */
+  isUsedUp: boolean
+}
+
+/** The runs of one rule for another process, whose clock starts elsewhere. */
+type RunsCopy = { readonly key: string; readonly rate: Rate; readonly agesMs: readonly number[] }
+
+/** What `max_runs` limits: a rule of the webhook at this path. */
+export type Limited = {
+  readonly path: string
+  readonly name: string | undefined
+  readonly maxRuns: Rate | undefined
+}
+
+/** Counts the runs of each rule with `max_runs`: in any hour or day there are no more. */
+export class RunBudgets {
+  readonly #byRule = new Map<string, Runs>()
+
+  /** True when no run is left. */
+  isOver(rule: Limited, nowMs: number): boolean {
+    const runs = this.#runsOf(rule)
+    if (!runs) return false
+    removeOld(runs, nowMs)
+    return runs.times.length >= runs.rate.count
+  }
+
+  /** Counts a run. */
+  count(rule: Limited, nowMs: number): void {
+    const runs = this.#runsOf(rule)
+    if (!runs) return
+    runs.times.push(nowMs)
+    runs.isUsedUp = false
+  }
+
+  /** Takes the newest run back, which another event replaced before it began. */
+  giveBack(rule: Limited): void {
+    this.#runsOf(rule)?.times.pop()
+  }
+
+  /** Notes that an event was passed over; true for the first since the last run. */
+  passOver(rule: Limited): boolean {
+    const runs = this.#runsOf(rule)
+    if (!runs || runs.isUsedUp) return false
+    runs.isUsedUp = true
+    return true
+  }
+
+  /** The rules whose events are passed over now. */
+  problems(webhooks: readonly Webhook[], nowMs: number): StatusProblem[] {
+    return webhooks.flatMap(({ path, enabled, rules }) =>
+      rules.flatMap(({ name, maxRuns }) => {
+        const rule = { path, name, maxRuns }
+        if (!enabled || !maxRuns || !this.isOver(rule, nowMs)) return []
+        if (!this.#runsOf(rule)?.isUsedUp) return []
+        return [
+          {
+            code: 'over-budget',
+            detail: `webhook ${toKey(rule)} has used up its ${formatMaxRuns(maxRuns)}; its events are passed over`,
+            hint: 'raise max_runs in webhooks.yaml, or wait',
+          },
+        ]
+      }),
+    )
+  }
+
+  snapshot(nowMs: number): RunsCopy[] {
+    return [...this.#byRule].map(([key, { rate, times }]) => ({
+      key,
+      rate,
+      agesMs: times.map((time) => nowMs - time),
+    }))
+  }
+
+  restore(copies: readonly RunsCopy[], nowMs: number): void {
+    for (const { key, rate, agesMs } of copies)
+      this.#byRule.set(key, { rate, times: agesMs.map((age) => nowMs - age), isUsedUp: false })
+  }
+
+  /** A changed limit counts the runs of before; undefined for a rule without one. */
+  #runsOf(rule: Limited): Runs | undefined {
+    const { maxRuns: rate } = rule
+    if (!rate) return undefined
+    const key = toKey(rule)
+    const known = this.#byRule.get(key)
+    if (known?.rate.count === rate.count && known.rate.perMs === rate.perMs) return known
+    const runs = { rate, times: known?.times ?? [], isUsedUp: false }
+    this.#byRule.set(key, runs)
+    return runs
+  }
+}
+
+const removeOld = ({ rate, times }: Runs, nowMs: number): void => {
+  const first = times.findIndex((time) => nowMs - time < rate.perMs)
+  times.splice(0, first === -1 ? times.length : first)
+}
+
+const toKey = ({ path, name }: Limited): string => (name === undefined ? path : `${path} ${name}`)
+
+const hourMs = 3_600_000
+
+/** `max_runs of 50/day` */
+export const formatMaxRuns = ({ count, perMs }: Rate): string =>
+  `max_runs of ${count}/${perMs === hourMs ? 'hour' : 'day'}`

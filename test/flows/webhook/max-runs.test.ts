@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import type { EventDetail, Status } from '../../../shared/api.ts'
+import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'
+import { send } from '../../support/servers/http.ts'
+
+describe('a webhook with max_runs', () => {
+  let daemon: RunningDaemon
+  const post = async () => {
+    const headers = { 'content-type': 'application/json' }
+    return (await send(`${daemon.url}/webhook/a`, { headers, body: '{}' })).json()
+  }
+  const problems = async () =>
+    (await daemon.client.get<Status>('/status')).problems.filter(
+      ({ code }) => code === 'over-budget',
+    )
+
+  before(async () => {
+    daemon = await startDaemon({
+      webhooks: `
+webhooks:
+  - path: /webhook/a
+    agent: echo
+    prompt_template: x
+    rules:
+      - { name: some, max_runs: 2/hour }
+      - { name: all }
+`,
+    })
+  })
+  after(async () => {
+    assert.equal(await daemon.stop(), 0)
+  })
+
+  it('passes over what comes after them, says so once, and runs its other rules', async () => {
+    for (let run = 1; run <= 2; run += 1) {
+      const { id, status } = await post()
+      assert.equal(status, 'accepted')
+      await untilFinished(daemon, String(id))
+    }
+    assert.deepEqual(await problems(), [])
+    const over = await post()
+    const events = over['events'] as { id: string; status: string; rule: string }[]
+    assert.deepEqual(
+      events.map(({ status, rule }) => [status, rule]),
+      [
+        ['accepted', 'all'],
+        ['filtered', 'some'],
+      ],
+    )
+    assert.equal(over['status'], 'accepted')
+    const event = await daemon.client.get<EventDetail>(`/events/${events[1]?.id}`)
+    assert.deepEqual(
+      [event.rule, event.state, event.code, event.detail],
+      ['some', 'filtered', 'over-budget', 'the max_runs of 2/hour is used up'],
+    )
+    await post()
+    assert.deepEqual(await problems(), [
+      {
+        code: 'over-budget',
+        detail:
+          'webhook /webhook/a some has used up its max_runs of 2/hour; its events are passed over',
+        hint: 'raise max_runs in webhooks.yaml, or wait',
+      },
+    ])
+    const log = await readFile(daemon.home.log, 'utf8')
+    assert.equal(log.split('is used up').length - 1, 1, log)
+  })
+})
