@@ -1,8 +1,17 @@
 import { createRequire } from 'node:module'
-import type { Context, Emitter, Output, TagToken, Template, Token, TopLevelToken } from 'liquidjs'
+import type {
+  Context,
+  Emitter,
+  Output,
+  TagToken,
+  Template,
+  Token,
+  TopLevelToken,
+  VariableSegments,
+} from 'liquidjs'
 import type * as LiquidJs from 'liquidjs'
 import { DoorwardError } from './errors.ts'
-import { formatPath, type Path } from './paths.ts'
+import { each, formatPath, type Path } from './paths.ts'
 import { didYouMean } from './text.ts'
 
 /*
@@ -86,7 +95,7 @@ const ofOneText = new Set([
 export const parseLiquid = (source: string, checkPath: (path: Path) => void): LiquidTemplate => {
   engine ??= loadEngine()
   const { parse, render } = engine
-  const { nodes, variables } = parse(source)
+  const { nodes, variables, inside } = parse(source)
   for (const { path, line } of variables)
     try {
       checkPath(path)
@@ -96,7 +105,7 @@ export const parseLiquid = (source: string, checkPath: (path: Path) => void): Li
     }
   return {
     source,
-    paths: variables.map(({ path }) => path),
+    paths: [...variables.map(({ path }) => path), ...inside],
     render: (scope, write) => render(nodes, scope, write),
   }
 }
@@ -105,6 +114,8 @@ type Engine = {
   readonly parse: (source: string) => {
     readonly nodes: Template[]
     readonly variables: readonly { readonly path: Path; readonly line: number }[]
+    /** What is read by way of the names that loops and assignments give. */
+    readonly inside: readonly Path[]
   }
   readonly render: (nodes: Template[], scope: object, write: WriteValue) => Piece[]
 }
@@ -183,13 +194,19 @@ const loadEngine = (): Engine => {
     parse: (source) => {
       try {
         const nodes = new ValueParser(liquid).parse(source)
-        const globals = Object.values(liquid.analyzeSync(nodes).globals).flat()
-        const variables = globals.map(({ segments, location: { row } }) => {
-          // Up to an index that is a variable itself.
-          const end = segments.findIndex((name) => typeof name === 'object')
-          return { path: segments.slice(0, end === -1 ? undefined : end).map(String), line: row }
-        })
-        return { nodes, variables }
+        const { globals, variables } = liquid.analyzeSync(nodes)
+        const ofDelivery = Object.values(globals)
+          .flat()
+          .map(({ segments, location }) => ({ path: toPath(segments), line: location.row }))
+        const all = Object.values(variables).flat()
+        return {
+          nodes,
+          variables: ofDelivery,
+          inside: resolveNames(
+            source,
+            all.map(({ segments }) => toPath(segments)),
+          ),
+        }
       } catch (error) {
         throw toParseError(error)
       }
@@ -206,6 +223,28 @@ const loadEngine = (): Engine => {
       return emitter.pieces
     },
   }
+}
+
+/** Up to an index that is a variable itself. */
+const toPath = (segments: VariableSegments): string[] => {
+  const end = segments.findIndex((name) => typeof name === 'object')
+  return segments.slice(0, end === -1 ? undefined : end).map(String)
+}
+
+const naming = /\{%-?\s*(?:for\s+([\w-]+)\s+in|assign\s+([\w-]+)\s*=)\s*([\w-]+(?:\.[\w-]+)*)/g
+
+/** `event.commits[*].id` for `commit.id` in a loop over `event.commits`. */
+const resolveNames = (source: string, paths: readonly Path[]): Path[] => {
+  const named = new Map<string, Path>()
+  for (const [, item, name = item ?? '', of = ''] of source.matchAll(naming)) {
+    const [root = '', ...rest] = of.split('.')
+    const path = [...(named.get(root) ?? [root]), ...rest]
+    named.set(name, item === undefined ? path : [...path, each])
+  }
+  return paths.flatMap(([root, ...rest]) => {
+    const path = typeof root === 'string' ? named.get(root) : undefined
+    return path?.[0] === 'event' ? [[...path, ...rest]] : []
+  })
 }
 
 /** What an output writes. A capture keeps it as text, which an output writes later. */

@@ -40,9 +40,11 @@ describe('the template of a prompt', () => {
     assert.deepEqual(paths.map(formatPath).toSorted(), [
       'delivery.id',
       'event.commits',
+      'event.commits[*].id',
       'event.list',
       'event.n',
       'event.y',
+      'event.y.z',
       'event["a.b"]',
       'headers.X-Kind',
     ])

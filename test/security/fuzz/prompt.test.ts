@@ -8,7 +8,7 @@ import {
   toPlainLine,
   toPlainText,
 } from '../../../shared/text.ts'
-import { parseTemplate } from '../../../shared/templates.ts'
+import { parsePrompt, parseTemplate } from '../../../shared/templates.ts'
 import { scopeOf } from '../../support/scope.ts'
 import { corpus, holds, textOf } from '../../support/fuzz/fuzz.ts'
 
@@ -115,6 +115,28 @@ describe('any text in a prompt', () => {
         for (const part of inside) assertHarmless(part.split(closing)[0] ?? '')
       },
     ),
+  )
+
+  const liquid = parsePrompt(
+    '{% capture both %}{{event.a}}{{event.b}}{% endcapture %}{% assign joined = event.list | join: "" %}' +
+      '{{both}}{{joined}}{{event.a | append: event.b}}{{event.list | json}}{{event | json}}' +
+      '{% for item in event.list %}{{item | strip}}{% endfor %}{{event.a | default: event.b | truncate: 50}}',
+  )
+
+  holds(
+    'stands between such markers too after filters, captures and loops of a template',
+    2000,
+    fc.property(hostile, hostile, fc.array(hostile, { maxLength: 5 }), (a, b, list) => {
+      const style = { eventText: 'fenced', maxValueLength: 4000 } as const
+      const prompt = expandPrompt(liquid, scopeOf({ a, b, list }), style, id)
+      const inside = prompt.split(opening).slice(2)
+      assert.equal(count(prompt, closing), inside.length + 1)
+      for (const part of inside) {
+        const [text = '', after = ''] = part.split(closing)
+        assertHarmless(text)
+        assert.equal(after, '')
+      }
+    }),
   )
 })
 

@@ -140,6 +140,27 @@ describe('canaryPayload', () => {
       f: { g: 'true' },
     })
   })
+
+  it('brings it through loops and assigned names', () => {
+    const prompt =
+      '{% for c in event.commits %}{{ c.author.name }}{% endfor %}{% assign o = event.data.object %}{{ o.id | upcase }}'
+    const { webhooks: checked } = checkConfig(
+      readYaml('gateway.yaml', ''),
+      readYaml('agents.yaml', 'agents: { echo: { kind: echo } }'),
+      readYaml(
+        'webhooks.yaml',
+        JSON.stringify({ webhooks: [{ path: '/a', agent: 'echo', prompt_template: prompt }] }),
+      ),
+      {},
+    )
+    const [webhook] = checked
+    assert.ok(webhook)
+    assert.deepEqual(JSON.parse(JSON.stringify(canaryPayload(webhook.rules[0], 'X'))), {
+      doorward_canary: 'X',
+      commits: [{ author: { name: 'X' } }],
+      data: { object: { text: 'X', id: 'X' } },
+    })
+  })
 })
 
 describe('the payload of a canary', () => {
