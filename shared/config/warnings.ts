@@ -58,7 +58,7 @@ const limitWarnings = ({ gateway }: Config): Warning[] =>
       )
 
 const secretWarnings = (
-  { path, scheme, secretNames }: Webhook,
+  { path, scheme, secretNames, verifyTokenNames }: Webhook,
   config: Config,
   env: NodeJS.ProcessEnv,
 ): Warning[] => {
@@ -76,14 +76,26 @@ const secretWarnings = (
       `webhook ${path} has no secret_env: anyone who knows its address can run the agent`,
       'add secret_env to its entry in webhooks.yaml',
     )
+  const describe = (names: readonly string[]) => describeUnset(names, env, usedVariables(config))
+  const tokens = listUnset(verifyTokenNames, env).filter((name) => !secretNames.includes(name))
   const unset = listUnset(secretNames, env)
-  if (unset.length === 0) return []
   const all = unset.length === secretNames.length
-  return warn(
-    all ? 'secret-unset' : 'secret-partly-unset',
-    `webhook ${path}: ${areUnset(unset)}${all ? '; its deliveries are answered 503' : ''}`,
-    describeUnset(unset, env, usedVariables(config)),
-  )
+  return [
+    ...(unset.length === 0
+      ? []
+      : warn(
+          all ? 'secret-unset' : 'secret-partly-unset',
+          `webhook ${path}: ${areUnset(unset)}${all ? '; its deliveries are answered 503' : ''}`,
+          describe(unset),
+        )),
+    ...(tokens.length === 0
+      ? []
+      : warn(
+          'secret-partly-unset',
+          `webhook ${path}: ${areUnset(tokens)}; the challenge of its sender is not answered`,
+          describe(tokens),
+        )),
+  ]
 }
 
 /** Unset variables of agents that rules of enabled webhooks use. */

@@ -29,7 +29,8 @@ export const showEvent = async (context: Context, [id = '']: string[]): Promise<
   const { prompt, result, resultPreview } = event
   if (prompt !== undefined) printSection('prompt', toPlainText(prompt), terminal)
   if (result?.trim() === '') terminal.print(`\n${terminal.paint('gray', emptyAnswer)}`)
-  else if (result !== undefined) printSection('answer', toPlainText(result), terminal)
+  else if (result !== undefined)
+    printSection(event.state === 'filtered' ? 'token' : 'answer', toPlainText(result), terminal)
   else if (resultPreview !== undefined)
     printSection('answer (only its beginning is in memory)', toPlainText(resultPreview), terminal)
   const hint = nextStep(event)

@@ -21,7 +21,7 @@ const maxLength = 16 * 1024
 export const parseJwt = (text: string, algorithm: JwtAlgorithm): Jwt => {
   const parts = text.length > maxLength ? [] : text.split('.')
   const [header, claims, signature] = parts
-  if (parts.length !== 3 || !parts.every((part) => /^[\w-]+$/.test(part)))
+  if (parts.length !== 3 || !parts.every(isBase64Url))
     throw invalid('the token is no JWT with a signature')
   const jwt = {
     header: parseObject(header),
@@ -34,6 +34,10 @@ export const parseJwt = (text: string, algorithm: JwtAlgorithm): Jwt => {
   if (jwt.header['crit'] !== undefined) throw invalid('the JWT demands an extension')
   return jwt
 }
+
+/** In the one text that encodes these bytes (RFC 4648 section 3.5). */
+const isBase64Url = (part: string): boolean =>
+  part !== '' && Buffer.from(part, 'base64url').toString('base64url') === part
 
 const parseObject = (part = ''): Readonly<Record<string, unknown>> => {
   try {

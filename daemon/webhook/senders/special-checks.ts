@@ -67,7 +67,7 @@ const byKeyPair =
   }
 
 const parseHex64 = (text: string): Buffer => {
-  if (/^[0-9a-f]{128}$/i.test(text)) return Buffer.from(text, 'hex')
+  if (/^[0-9a-f]{128}$/.test(text)) return Buffer.from(text, 'hex')
   throw invalid('the signature is not 128 hex digits')
 }
 
@@ -132,8 +132,7 @@ const checks: { readonly [Kind in SpecialCheck]: Check } = {
     checkTimes(jwt, nowMs, false)
     const { iss, sha256: hash } = jwt.claims
     if (iss !== 'netlify') throw invalid('the issuer of the JWT is not netlify')
-    if (typeof hash !== 'string' || hash.toLowerCase() !== sha256(bytes).toString('hex'))
-      throw invalid('the JWT is for another body')
+    if (hash !== sha256(bytes).toString('hex')) throw invalid('the JWT is for another body')
     return undefined
   },
 
@@ -173,7 +172,8 @@ const checks: { readonly [Kind in SpecialCheck]: Check } = {
     const algorithm = version === '1' ? 'sha1' : 'sha256'
     const key = remoteKey && { key: remoteKey, padding: constants.RSA_PKCS1_PADDING }
     const given = Buffer.from(signature, 'base64')
-    if (!key || !verify(algorithm, signed, key, given)) throw noMatch()
+    const isCanonical = given.toString('base64') === signature
+    if (!key || !isCanonical || !verify(algorithm, signed, key, given)) throw noMatch()
     // Anyone with an account of AWS has topics whose messages Amazon signs.
     if (audience !== undefined && topic !== audience)
       throw invalid('the message is of another topic than audience has here')
