@@ -133,10 +133,10 @@ const checkScheme = (
     if (read.includes(header))
       at([field], `headers.${header} holds a signature: no template or filter can read it`)
   checkTimes(entry, at)
-  const answersSlack = rules.some(({ targets = [] }) => targets.some(isSlackReply))
-  if (answersSlack && entry.signature_scheme !== 'slack')
+  const replying = rules.findIndex(({ targets = [] }) => targets.some(isSlackReply))
+  if (replying >= 0 && entry.signature_scheme !== 'slack')
     at(
-      ['deliver_to'],
+      entry.deliver_to === undefined ? ['rules', replying, 'deliver_to'] : ['deliver_to'],
       'slack:reply answers where an event of Slack came from',
       'write signature_scheme: slack, or name a channel',
     )

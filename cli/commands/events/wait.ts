@@ -6,7 +6,7 @@ import { openEventStream } from '../../daemon-client/event-stream.ts'
 import { exitFailed } from '../../exit-code.ts'
 import { holdInterrupt, showWaiting } from '../../terminal/spinner.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
-import { emptyAnswer, isFinished } from './format.ts'
+import { emptyAnswer, isFinished, nextStep } from './format.ts'
 
 /**
  * Calls `send`, which returns an event id, and waits until that event is finished. The stream is opened
@@ -113,6 +113,8 @@ const printFinished = (event: EventDetail, terminal: Terminal): void => {
   if (event.result?.trim() === '') terminal.say(emptyAnswer)
   if ((event.state === 'filtered' || event.state === 'duplicate') && event.detail !== undefined)
     terminal.say(toPlainLine(event.detail))
+  const hint = event.state === 'duplicate' ? nextStep(event) : undefined
+  if (hint !== undefined) terminal.say(`hint: ${hint}`)
   if (event.state === 'failed' || event.state === 'dropped')
     throw new DoorwardError(
       (event.code ?? 'internal') as ErrorCode,

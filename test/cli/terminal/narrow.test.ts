@@ -192,6 +192,10 @@ describe('cli: narrow terminals', () => {
       nextStep({ ...event, state: 'rejected', code: 'signature-invalid' }) ?? '',
       /reason/,
     )
+    assert.equal(
+      nextStep({ ...event, state: 'duplicate', detail: 'the same delivery as evt_0a' }),
+      'to run it once more, as the webhook is now: doorward events retry evt_0a --again',
+    )
     assert.equal(nextStep({ ...event, state: 'done' }), undefined)
   })
 

@@ -93,6 +93,20 @@ describe('cli: webhook send', () => {
       assert.match(result ?? '', /"type":"x"/)
     })
 
+  it('says how to run once more what was delivered before', async () => {
+    const repeat = async () =>
+      send(['/webhook/stripe', '-'], '{"id":"evt_of_stripe","type":"invoice.paid"}')
+    const first = JSON.parse((await repeat()).stdout) as EventDetail
+    assert.equal(first.state, 'done')
+    const again = await run(['webhook', 'send', '/webhook/stripe', '-', '--wait'], {
+      home: daemon.home,
+      env: variables,
+      stdin: '{"id":"evt_of_stripe","type":"invoice.paid"}',
+    })
+    assert.match(again.stderr, new RegExp(`the same delivery as ${first.id}`))
+    assert.match(again.stderr, new RegExp(`hint: .*doorward events retry ${first.id} --again`))
+  })
+
   it('says why it cannot sign as a sender that has a key pair, or signs a part of the body', async () => {
     for (const [path, why] of [
       ['/webhook/discord', /only the sender has the private key/],

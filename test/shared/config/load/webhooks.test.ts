@@ -194,6 +194,21 @@ describe('a name in a webhook definition', () => {
   })
 })
 
+describe('slack:reply', () => {
+  const refusal =
+    'slack:reply answers where an event of Slack came from (write signature_scheme: slack, or name a channel)'
+  refuses({
+    'an answer to Slack by the rule of another sender': [
+      {
+        webhooks: webhook(
+          '    signature_scheme: github\n    rules:\n      - { name: a }\n      - { name: b, deliver_to: [log, "slack:reply"] }\n',
+        ),
+      },
+      `webhooks.yaml:8:20 webhooks[0].rules[1].deliver_to: ${refusal}`,
+    ],
+  })
+})
+
 describe('the age of a delivery', () => {
   refuses({
     'a tolerance where no time is signed': [
