@@ -187,6 +187,8 @@ const ruleExplanationSchema = z.strictObject({
     }),
   ),
   prompt: z.string(),
+  /** Why the prompt cannot be made of this payload, which refuses the delivery. */
+  promptFault: z.string().optional(),
   /** The ranges of the prompt that come from the payload, in UTF-16 units. */
   substituted: z.array(z.strictObject({ path: z.string(), start: z.int(), end: z.int() })),
   agent: z.strictObject({

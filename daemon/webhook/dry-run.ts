@@ -100,7 +100,7 @@ const explainRule = async (
   tryFile: LookedAt['tryFile'],
 ): Promise<RuleExplanation> => {
   const { name, on } = rule
-  const { prompt, substituted } = markedPrompt(rule, scope)
+  const made = tryPrompt(rule, scope)
   return {
     ...(name !== undefined && { rule: name }),
     matches: findMiss(rule, kind, scope) === undefined,
@@ -112,10 +112,20 @@ const explainRule = async (
       },
     }),
     filter: explainFilter(scope, rule.filter),
-    prompt,
-    substituted,
+    ...made,
     agent: describeAgent(rule),
-    targets: await tryTargets(expandTargets(rule.targets, scope), prompt, tryFile),
+    targets: await tryTargets(expandTargets(rule.targets, scope), made.prompt, tryFile),
+  }
+}
+
+const tryPrompt = (
+  rule: Rule,
+  scope: EventScope,
+): Pick<RuleExplanation, 'prompt' | 'promptFault' | 'substituted'> => {
+  try {
+    return markedPrompt(rule, scope)
+  } catch (error) {
+    return { prompt: '', promptFault: describeRefusal(error), substituted: [] }
   }
 }
 

@@ -189,7 +189,7 @@ const processBody = (
   const unseen = rules.filter((_, index) => seen[index] === undefined)
   const due = unseen.filter((rule) => !parts.budgets.isOver(rule, performance.now()))
   delivery.stage = 'expand'
-  const accepted = due.map((rule): AcceptedEvent => {
+  const expand = (rule: CompiledRule): AcceptedEvent => {
     const { values } = rule
     const prompt = expandPrompt(rule.prompt, scope, values, fenceIdFor(values))
     const targets = expandTargets(rule.targets, scope)
@@ -197,7 +197,8 @@ const processBody = (
     const file = toEventFile(rule.agent, { body: verified, headers }, payload)
     const seenAs = ofRule(key, rule.name)
     return { webhook: rule, receivedAt, known, prompt, payload: file, targets, delivery: seenAs }
-  })
+  }
+  const { accepted, ready } = expandEach(due, expand, delivery, parts)
   delivery.stage = 'queue'
   // The prompts replace the body, whose bytes become free for them.
   body.release()
@@ -206,14 +207,42 @@ const processBody = (
   accepted.forEach(({ known, delivery: seenAs }, index) =>
     parts.payloads.keep(ids[index] ?? '', { ...kept, known, delivery: seenAs }),
   )
-  for (const rule of due) parts.budgets.count(rule, performance.now())
+  for (const rule of ready) parts.budgets.count(rule, performance.now())
   const events = [
-    ...ids.map((id, index) => ({ id, status: 'accepted' as const, rule: due[index]?.name })),
+    ...ids.map((id, index) => ({ id, status: 'accepted' as const, rule: ready[index]?.name })),
     ...unseen.filter((rule) => !due.includes(rule)).map((rule) => passOver(delivery, rule, parts)),
   ]
   const [{ id, status } = { id: '', status: 'accepted' as const }] = events
   const answer = toAccepted(delivery, id, status)
   return events.length > 1 ? { ...answer, events } : answer
+}
+
+/**
+ * The events of these rules. A template that cannot be filled rejects its own rule alone; throws the reason
+ * where no rule is left.
+ */
+const expandEach = (
+  rules: readonly CompiledRule[],
+  expand: (rule: CompiledRule) => AcceptedEvent,
+  delivery: Delivery,
+  parts: PipelineParts,
+): { readonly accepted: readonly AcceptedEvent[]; readonly ready: readonly CompiledRule[] } => {
+  const [only] = rules
+  if (rules.length === 1 && only) return { accepted: [expand(only)], ready: rules }
+  const failed = new Map<CompiledRule, DoorwardError>()
+  const accepted = rules.flatMap((rule) => {
+    try {
+      return [expand(rule)]
+    } catch (error) {
+      if (!(error instanceof DoorwardError)) throw error
+      failed.set(rule, error)
+      return []
+    }
+  })
+  const [reason] = failed.values()
+  if (reason && accepted.length === 0) throw reason
+  for (const [rule, error] of failed) addRejected(delivery, error, parts, rule)
+  return { accepted, ready: rules.filter((rule) => !failed.has(rule)) }
 }
 
 /** Adds the event of a rule that has used up its `max_runs`, which the log says once. */
@@ -282,6 +311,7 @@ const addRejected = (
   delivery: Delivery,
   error: unknown,
   { events, refusals }: PipelineParts,
+  rule?: CompiledRule,
 ): void => {
   const { webhook, headers, stage } = delivery
   // Without verification, the id is an unproven claim.
@@ -293,7 +323,7 @@ const addRejected = (
     code: refused?.code ?? 'internal',
     detail: refused?.localDetail ?? refused?.message,
   }
-  const { id } = events.add(delivery.receivedAt, { ...why, ...toKnownDelivery(delivery) })
+  const { id } = events.add(delivery.receivedAt, { ...why, ...toKnownDelivery(delivery, rule) })
   refusals.note({ event: id, webhook: webhook.path, ...why })
 }
 

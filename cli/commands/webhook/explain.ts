@@ -111,6 +111,7 @@ const runFields = (rule: RuleExplanation, terminal: Terminal): Field[] => {
   const { agent, targets } = rule
   const empty = emptyPaths(rule)
   return [
+    ...optional(rule.promptFault !== undefined, ['', failedCell(rule.promptFault ?? '', terminal)]),
     ['agent', `${agent.name} (${agent.kind})${agent.argv ? `: ${argvText(agent.argv)}` : ''}`],
     ...optional(agent.detail !== undefined, ['', failedCell(agent.detail ?? '', terminal)]),
     ...targets.map(({ target, parts, detail }, index): Field => [
@@ -190,6 +191,8 @@ const describeOutcome = (explanation: Explanation): string => {
   if (ownComment) return `${then}it would be ignored: it is about what doorward itself wrote`
   const matching = rules?.filter((rule) => rule.matches) ?? []
   if (matching.length > 0) return `${then}${describeRuns(matching)}`
+  if (matches && explanation.promptFault !== undefined)
+    return `${then}it would be refused with 422: its prompt cannot be made`
   if (matches && agent.detail !== undefined)
     return `${then}it would be accepted and then fail: the agent cannot run here`
   return matches
