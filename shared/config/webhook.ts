@@ -88,7 +88,9 @@ const checkEntry = (
   const at = (key: YamlPath, reason: string, hint?: string) =>
     problems.push(file.problemAt(['webhooks', index, ...key], reason, hint))
   checkSignatureFields(entry, at)
-  checkSenderFields(entry, at)
+  const given = getValueAt(file.value, ['webhooks', index, 'signature_scheme'])
+  // For a misspelt sender nothing is known.
+  if (given === undefined || entry.signature_scheme !== undefined) checkSenderFields(entry, at)
   const rules = checkRules(entry, index, agentNames, file, problems)
   checkScheme(entry, rules, at)
   return { rules }

@@ -52,6 +52,44 @@ describe('cli: webhook add', () => {
     assert.match(stderr, /webhook send \/webhook\/two --sample github:pull_request\.opened/)
   })
 
+  it('asks for what a sender needs besides a secret, or in place of one', async () => {
+    const home = resolveHome(await temporaryFolder())
+    await initHome(home)
+    const add = async (...args: string[]) => run(['webhook', 'add', ...args], { home })
+    const discord = await add('discord')
+    assert.equal(discord.code, 0, discord.stderr)
+    assert.match(discord.stdout, /DISCORD_PUBLIC_KEY, not set yet/)
+    assert.match(discord.stderr, /DISCORD_PUBLIC_KEY=\.\.\., the Public Key of the application/)
+    const missing = await add('google-pubsub')
+    assert.equal(missing.code, 2)
+    assert.match(missing.stderr, /needs --audience and --service-account/)
+    const account = 'push@p.iam.gserviceaccount.com'
+    const pubsub = await add('google-pubsub', '--audience', 'a', '--service-account', account)
+    assert.equal(pubsub.code, 0, pubsub.stderr)
+    assert.doesNotMatch(pubsub.stdout + pubsub.stderr, /SECRET/)
+    const topic = 'arn:aws:sns:eu-west-1:1:t'
+    const asked = await add('aws-sns', '--audience', topic)
+    assert.match(asked.stderr, /refused until the entry has confirm: true/)
+    assert.equal((await add('aws-sns', '--audience', topic, '--path', '/two', '--yes')).code, 0)
+    const { webhooks } = await loadConfig(home, {})
+    assert.deepEqual(
+      webhooks
+        .slice(1)
+        .map(({ secretNames, confirm, scheme }) => [
+          scheme.name,
+          secretNames,
+          confirm,
+          scheme.forms[0]?.audience,
+        ]),
+      [
+        ['discord', ['DISCORD_PUBLIC_KEY'], false, undefined],
+        ['google-pubsub', [], false, 'a'],
+        ['aws-sns', [], false, topic],
+        ['aws-sns', [], true, topic],
+      ],
+    )
+  })
+
   it('writes nothing into a file that is no UTF-8', async () => {
     const home = resolveHome(await temporaryFolder())
     await initHome(home)

@@ -104,6 +104,25 @@ describe('a configuration', () => {
       'webhooks.yaml:7:5 webhooks[0].signature_algo: cannot be combined with signature_scheme stripe, which defines it (remove it, or write signature_scheme: hmac)',
       'webhooks.yaml:8:5 webhooks[0].signature_prefix: cannot be combined with signature_scheme stripe, which defines it (remove it, or write signature_scheme: hmac)',
     ],
+    'fields of one sender beside another': [
+      {
+        webhooks: webhook(
+          '    signature_scheme: github\n    public_key_env: K\n    verify_token_env: T\n    audience: a\n    confirm: true\n',
+        ),
+      },
+      'webhooks.yaml:6:5 webhooks[0].public_key_env: cannot be combined with signature_scheme github (it is for discord, sendgrid)',
+      'webhooks.yaml:7:5 webhooks[0].verify_token_env: cannot be combined with signature_scheme github (it is for meta, whatsapp)',
+      'webhooks.yaml:8:5 webhooks[0].audience: cannot be combined with signature_scheme github (it is for google-pubsub, aws-sns, monday)',
+      'webhooks.yaml:9:5 webhooks[0].confirm: cannot be combined with signature_scheme github (it is for asana, aws-sns)',
+    ],
+    'a secret where the sender has a key pair': [
+      { webhooks: webhook('    signature_scheme: discord\n    secret_env: S\n') },
+      'webhooks.yaml:6:5 webhooks[0].secret_env: discord signs with a key pair (name its public key in public_key_env)',
+    ],
+    'Pub/Sub without what tells one sender of Google from another': [
+      { webhooks: webhook('    signature_scheme: google-pubsub\n    audience: a\n') },
+      'webhooks.yaml:5:5 webhooks[0].signature_scheme: google-pubsub needs service_account (anyone can have Google sign a token for another one: write what the subscription has)',
+    ],
   })
 
   it('knows every scheme by its name, and svix as standard-webhooks', () => {
