@@ -45,6 +45,7 @@ describe('doctor --online', () => {
         `SMTP_URL=smtp://me:a%20pass%40word@127.0.0.1:${mail.port}`,
         `ARCHIVE_SECRET=${hookSecret}`,
         'MODEL_KEY=canary-model-key',
+        'GITLAB_TOKEN=canary-gitlab-token',
       ].join('\n'),
       agents: `agents: { model: { kind: openai, base_url: "${api.origin}/v1", model: m, api_key_env: MODEL_KEY } }\n`,
       gateway: `
@@ -56,6 +57,7 @@ targets:
   discord: { ops: { url_env: OPS_URL } }
   email: { smtp_url_env: SMTP_URL, from: me@example.com }
   github: { api_url: "${api.origin}/github" }
+  gitlab: { api_url: "${api.origin}/gitlab", token_env: GITLAB_TOKEN }
   http: { archive: { url: "${api.origin}/archive", secret_env: ARCHIVE_SECRET } }
 `,
       webhooks: `
@@ -64,7 +66,7 @@ webhooks:
     agent: model
     secret_env: HOOK_SECRET
     prompt_template: "{{event.text}}"
-    deliver_to: [telegram:@me, discord:ops, "slack:#general", email:jane@example.com, "github:a/b#1", http:archive]
+    deliver_to: [telegram:@me, discord:ops, "slack:#general", email:jane@example.com, "github:a/b#1", "gitlab:a/b!1", http:archive]
 `,
     })
     await mkdir(home.tokens, { mode: 0o700 })
@@ -82,7 +84,7 @@ webhooks:
     mail.close()
   })
 
-  const kinds = ['discord:ops', 'email', 'github', 'http:archive', 'slack', 'telegram']
+  const kinds = ['discord:ops', 'email', 'github', 'gitlab', 'http:archive', 'slack', 'telegram']
   const statuses = ({ of }: Examined) =>
     of('targets')
       .map(({ name, status }) => `${name} ${status}`)
@@ -103,6 +105,7 @@ webhooks:
       [
         'GET /discord/webhooks/1/canary-url-token',
         'GET /github/user',
+        'GET /gitlab/user',
         'GET /telegram/bot123:canary-bot-token/getMe',
         'GET /v1/models',
         'POST /slack/auth.test',
@@ -119,7 +122,7 @@ webhooks:
     const found = await examined(daemon.home, {}, '--online')
     isGood = true
     assert.equal(found.code, 1)
-    const refused = ['discord:ops', 'github', 'slack', 'telegram']
+    const refused = ['discord:ops', 'github', 'gitlab', 'slack', 'telegram']
     assert.deepEqual(
       statuses(found),
       kinds.map((kind) => `${kind} ${refused.includes(kind) ? 'error' : 'ok'}`),
