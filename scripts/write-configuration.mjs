@@ -1,11 +1,13 @@
 // Writes docs/configuration.md from the schemas of the configuration, so that the page has every key with
-// the program's own description:
-//   node scripts/write-configuration.mjs            writes it
-//   node scripts/write-configuration.mjs --print    writes it to standard output, for the test that compares
-import { writeFileSync } from 'node:fs'
+// the program's own description, and the table of senders in docs/webhooks.md from that of the verifier:
+//   node scripts/write-configuration.mjs                   writes both
+//   node scripts/write-configuration.mjs --print           writes the first to standard output, for the test
+//   node scripts/write-configuration.mjs --print-webhooks  and this the second
+import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { format, resolveConfig } from 'prettier'
 import { toJsonSchema } from '../dist/shared/config/schema.js'
+import { presetSchemes, schemeAliases } from '../dist/shared/signatures/presets.js'
 
 const introduction = `# Configuration
 
@@ -30,10 +32,14 @@ Which [account](tokens.md#several-accounts) the name of a provider means is no c
 The first line of each file, \`# yaml-language-server: $schema=./schema/….json\`, lets editors with the YAML language server complete keys, explain them and mark mistakes as you type: VS Code with the extension YAML, Neovim, Helix, Emacs, Zed and others.
 `
 
+/** A longer list of names has a page of its own. */
+const maxNamed = 20
+
 /** The kind of a value, in a word. */
 const valueOf = (schema) => {
   if (schema.$ref) return 'map'
   if (schema.const !== undefined) return code(schema.const)
+  if (schema.enum?.length > maxNamed) return '[name](webhooks.md#senders-and-secrets)'
   if (schema.enum) return schema.enum.map(code).join(', ')
   if (schema.anyOf) {
     const texts = [...new Set(schema.anyOf.map(valueOf))]
@@ -171,12 +177,50 @@ Everything has a default: the file may be empty. \`doorward help providers\` exp
 ${parts.join('\n')}`
 }
 
-const target = new URL('../docs/configuration.md', import.meta.url)
-const style = await resolveConfig(fileURLToPath(target))
-const page = await format([introduction, webhooksPart(), agentsPart(), gatewayPart()].join('\n'), {
-  ...style,
-  parser: 'markdown',
-})
+const senderRow = ({ name, title, source, secretIs, where, deliveryId }) => {
+  const aliases = Object.entries(schemeAliases).flatMap(([alias, of]) =>
+    of === name ? [alias] : [],
+  )
+  const also = aliases.length === 0 ? '' : `, ${aliases.map(code).join(', ')}`
+  const ids = [
+    ...(deliveryId.body === undefined ? [] : [`${code(deliveryId.body)} in the body`]),
+    ...deliveryId.headers.map((header) => code(header)),
+  ]
+  const secret = `${secretIs}; ${where}`.replaceAll('|', '\\|')
+  return `| ${code(name)}${also} | [${title}](${source}) | ${secret} | ${ids.join(', ') || 'nothing'} |`
+}
 
-if (process.argv.includes('--print')) process.stdout.write(page)
-else writeFileSync(target, page)
+const sendersTable = () =>
+  [
+    '| scheme | sender | the secret, and where the address is entered | what names a delivery |',
+    '| --- | --- | --- | --- |',
+    ...presetSchemes.toSorted((a, b) => a.name.localeCompare(b.name)).map(senderRow),
+  ].join('\n')
+
+const begin = '<!-- senders: made by scripts/write-configuration.mjs -->'
+const end = '<!-- end of senders -->'
+
+const withSenders = (text) => {
+  const [from, to] = [text.indexOf(begin), text.indexOf(end)]
+  if (from === -1 || to < from) throw new Error('docs/webhooks.md has no place for the senders')
+  return `${text.slice(0, from + begin.length)}\n\n${sendersTable()}\n\n${text.slice(to)}`
+}
+
+const make = async (name, text) => {
+  const target = new URL(`../docs/${name}`, import.meta.url)
+  const style = await resolveConfig(fileURLToPath(target))
+  return { target, page: await format(text, { ...style, parser: 'markdown' }) }
+}
+
+const configuration = await make(
+  'configuration.md',
+  [introduction, webhooksPart(), agentsPart(), gatewayPart()].join('\n'),
+)
+const webhooks = await make(
+  'webhooks.md',
+  withSenders(readFileSync(new URL('../docs/webhooks.md', import.meta.url), 'utf8')),
+)
+
+if (process.argv.includes('--print')) process.stdout.write(configuration.page)
+else if (process.argv.includes('--print-webhooks')) process.stdout.write(webhooks.page)
+else for (const { target, page } of [configuration, webhooks]) writeFileSync(target, page)

@@ -404,7 +404,9 @@ export const getDeliveryId = (
   if (verified?.signedId !== undefined) return { id: verified.signedId, signed: true }
   if (verified && deliveryId.body !== undefined) {
     const id = valueAt(verified.payload, deliveryId.body.split('.'))
-    if (typeof id === 'string' && id !== '') return { id: shown(id), signed: verified.isSigned }
+    const text = typeof id === 'number' ? String(id) : id
+    if (typeof text === 'string' && text !== '')
+      return { id: shown(text), signed: verified.isSigned }
   }
   for (const name of deliveryId.headers) {
     const [value, second] = headers[name] ?? []

@@ -1,8 +1,7 @@
 import { parsePath } from '../paths.ts'
-import type { MacAlgorithm, SignatureForm, SignedPart } from './form.ts'
+import { type MacAlgorithm, overBody, type SignatureForm, type SignedPart } from './form.ts'
 import {
   anyIdHeader,
-  overBody,
   presetScheme,
   type SchemeAlias,
   schemeAliases,
@@ -35,10 +34,12 @@ export const toScheme = (
   name: SchemeName | SchemeAlias,
   fields: DescribedFields,
 ): SignatureScheme => {
-  const scheme = name === 'svix' ? schemeAliases.svix : name
+  const scheme = isAlias(name) ? schemeAliases[name] : name
   if (scheme === 'hmac') return hmacScheme(fields)
   return scheme === 'token' ? tokenScheme(fields.tokenIn) : presetScheme(scheme)
 }
+
+const isAlias = (name: string): name is SchemeAlias => Object.hasOwn(schemeAliases, name)
 
 /** An HMAC as its owner describes it. */
 export const hmacScheme = (fields: DescribedFields): SignatureScheme => {
@@ -47,6 +48,11 @@ export const hmacScheme = (fields: DescribedFields): SignatureScheme => {
   const isList = param !== undefined || timestampParam !== undefined
   return {
     name: 'hmac',
+    title: 'any sender with an HMAC',
+    secretIs: 'the secret that both sides have',
+    where:
+      'its settings; it signs in the header x-hub-signature-256 as GitHub does, or as the fields of hmac say',
+    makesSecret: true,
     forms: [
       {
         ...overBody,
@@ -75,6 +81,10 @@ export const hmacScheme = (fields: DescribedFields): SignatureScheme => {
 /** A sender that sends the secret itself. Throws `config-invalid` for a path that cannot be read. */
 const tokenScheme = (tokenIn = 'bearer'): SignatureScheme => ({
   name: 'token',
+  title: 'any sender with a token',
+  secretIs: 'the token that the sender sends',
+  where: 'its settings; it sends the token as Authorization: Bearer, or where token_in says',
+  makesSecret: true,
   forms: [{ ...overBody, check: 'token', ...readPlace(tokenIn) }],
   deliveryId: { headers: anyIdHeader },
   source: 'RFC 6750, RFC 7617',

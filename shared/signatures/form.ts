@@ -64,6 +64,18 @@ export type SignatureForm = {
   readonly account?: string
 }
 
+/** A hex HMAC of the raw body. */
+export const overBody = {
+  check: 'mac',
+  algorithm: 'sha256',
+  encoding: 'hex',
+  prefix: '',
+  list: 'one',
+  signs: ['{body}'],
+  timestampUnit: 's',
+  secret: 'text',
+} as const satisfies Partial<SignatureForm>
+
 /** The values of a request that a signature can cover, as they were sent. */
 export type SignedValues = {
   readonly timestamp: string

@@ -1,4 +1,6 @@
-import type { SignatureForm } from './form.ts'
+import { businessPresets } from './business-presets.ts'
+import { developerPresets } from './developer-presets.ts'
+import { overBody, type SignatureForm } from './form.ts'
 import type { SchemeFacts, SignatureScheme } from './scheme.ts'
 import { specialPresets } from './special-presets.ts'
 
@@ -6,18 +8,6 @@ import { specialPresets } from './special-presets.ts'
  * How each sender signs its webhooks, as data: the verifier (daemon/webhook) and `webhook send`
  * (cli/commands/webhook) use this table. `source` links to the documentation of the sender.
  */
-
-/** A hex HMAC of the raw body. */
-export const overBody = {
-  check: 'mac',
-  algorithm: 'sha256',
-  encoding: 'hex',
-  prefix: '',
-  list: 'one',
-  signs: ['{body}'],
-  timestampUnit: 's',
-  secret: 'text',
-} as const satisfies Partial<SignatureForm>
 
 const standardWebhooks = (family: 'webhook' | 'svix') =>
   ({
@@ -46,6 +36,10 @@ export const anyIdHeader = [
 
 const presets = {
   github: {
+    title: 'GitHub',
+    secretIs: 'what is typed as Secret into the webhook',
+    where: 'the repository, Settings, Webhooks, Add webhook; content type application/json',
+    makesSecret: true,
     forms: [{ ...overBody, header: 'x-hub-signature-256', prefix: 'sha256=' }],
     deliveryId: { headers: ['x-github-delivery'] },
     handshake: 'github',
@@ -53,6 +47,9 @@ const presets = {
     source: 'https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries',
   },
   stripe: {
+    title: 'Stripe',
+    secretIs: 'the signing secret of the endpoint, whsec_ and all',
+    where: 'Developers, Webhooks, Add endpoint',
     // The key is the whole secret, including `whsec_`.
     forms: [
       {
@@ -70,6 +67,9 @@ const presets = {
     source: 'https://docs.stripe.com/webhooks/signatures',
   },
   slack: {
+    title: 'Slack',
+    secretIs: 'the Signing Secret of the app (Basic Information), not a token',
+    where: 'the app, Event Subscriptions, Request URL',
     forms: [
       {
         ...overBody,
@@ -86,6 +86,9 @@ const presets = {
     source: 'https://docs.slack.dev/authentication/verifying-requests-from-slack',
   },
   'standard-webhooks': {
+    title: 'a sender by Standard Webhooks',
+    secretIs: 'the secret of the endpoint, whsec_ and base64',
+    where: 'its settings of webhooks or endpoints',
     forms: [standardWebhooks('svix'), standardWebhooks('webhook')],
     toleranceSeconds: 300,
     deliveryId: { headers: ['svix-id', 'webhook-id'] },
@@ -94,6 +97,9 @@ const presets = {
       'https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md',
   },
   gitlab: {
+    title: 'GitLab',
+    secretIs: 'the signing token of the webhook (whsec_...), or its secret token',
+    where: 'the project, Settings, Webhooks, Add new webhook',
     // GitLab sends webhook-id and webhook-timestamp always, webhook-signature with a signing token only.
     forms: [
       { ...standardWebhooks('webhook'), secret: 'whsec' },
@@ -110,6 +116,9 @@ const presets = {
     source: 'https://docs.gitlab.com/user/project/integrations/webhooks/',
   },
   shopify: {
+    title: 'Shopify',
+    secretIs: 'the client secret of the app',
+    where: 'the app, Webhooks',
     // The header of the newer Events API first, as Shopify's own library does.
     forms: [
       { ...overBody, header: 'shopify-hmac-sha256', encoding: 'base64' },
@@ -120,6 +129,9 @@ const presets = {
     source: 'https://shopify.dev/docs/apps/build/webhooks/subscribe/https',
   },
   linear: {
+    title: 'Linear',
+    secretIs: 'the signing secret of the webhook',
+    where: 'Settings, API, Webhooks',
     forms: [{ ...overBody, header: 'linear-signature' }],
     // A header has the time too, but it is not signed: Linear's own library reads only the body.
     toleranceSeconds: 60,
@@ -131,11 +143,16 @@ const presets = {
     source: 'https://linear.app/developers/webhooks#securing-webhooks',
   },
   sentry: {
+    title: 'Sentry',
+    secretIs: 'the client secret of the integration',
+    where: 'Settings, Developer Settings, the integration, Webhook URL',
     forms: [{ ...overBody, header: 'sentry-hook-signature' }],
     deliveryId: { headers: ['request-id'] },
     event: { header: 'sentry-hook-resource', action: 'action' },
     source: 'https://docs.sentry.io/organization/integrations/integration-platform/webhooks/',
   },
+  ...developerPresets,
+  ...businessPresets,
   ...specialPresets,
 } as const satisfies Readonly<Record<string, SchemeFacts>>
 
@@ -147,7 +164,12 @@ const presetNames = Object.keys(presets) as PresetName[]
 export const schemeNames = ['hmac', 'token', ...presetNames] as const
 
 /** Other names of a scheme. */
-export const schemeAliases = { svix: 'standard-webhooks' } as const
+export const schemeAliases = {
+  svix: 'standard-webhooks',
+  forgejo: 'gitea',
+  gogs: 'gitea',
+  whatsapp: 'meta',
+} as const
 export type SchemeAlias = keyof typeof schemeAliases
 
 /** The scheme of a sender. */

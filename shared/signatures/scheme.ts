@@ -26,10 +26,12 @@ export type HandshakeKind =
 /** What the table says of one sender. */
 export type SchemeFacts = {
   /** For `webhook add` and the documents. */
-  readonly title?: string
+  readonly title: string
   /** What the sender calls the secret or key, and where its pages have it. */
-  readonly secretIs?: string
-  readonly where?: string
+  readonly secretIs: string
+  readonly where: string
+  /** What its secrets look like, and what is said of one that does not. */
+  readonly secretForm?: { readonly pattern: RegExp; readonly fault: string }
   /** doorward makes the secret, and the owner enters it at the sender. */
   readonly makesSecret?: true
   /**

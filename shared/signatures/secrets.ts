@@ -81,6 +81,7 @@ const findFault = (
     return "does not begin with whsec_, as Stripe's signing secrets do (an API key is another thing)"
   if (scheme.name === 'slack' && !/^[0-9a-f]{32}$/.test(secret))
     return "is not 32 hex digits, as Slack's signing secrets are (a token or client secret is another thing)"
+  if (scheme.secretForm?.pattern.test(secret) === false) return scheme.secretForm.fault
   const marked = scheme.forms.find(({ secret: kind }) => kind === 'base64' || kind === 'whsec')
   if (
     scheme.name !== 'hmac' &&

@@ -75,14 +75,15 @@ describe('the documents', () => {
     )
   })
 
-  it('have every key of the configuration, as the schemas say', async () => {
+  it('have every key of the configuration and every sender, as the schemas and the table say', async () => {
     const script = fileURLToPath(new URL('scripts/write-configuration.mjs', packageFolder))
-    const { stdout } = await execFiled(process.execPath, [script, '--print'])
-    assert.equal(
-      await read('configuration.md'),
-      stdout,
-      'run: node scripts/write-configuration.mjs',
-    )
+    for (const [page, option] of [
+      ['configuration.md', '--print'],
+      ['webhooks.md', '--print-webhooks'],
+    ] as const) {
+      const { stdout } = await execFiled(process.execPath, [script, option])
+      assert.equal(await read(page), stdout, 'run: node scripts/write-configuration.mjs')
+    }
   })
 
   it('name every scheme, kind of agent and kind of target', async () => {

@@ -1,5 +1,10 @@
 import { DoorwardError } from '../../../shared/errors.ts'
-import { presetSchemes, type SchemeName } from '../../../shared/signatures/presets.ts'
+import { toScheme } from '../../../shared/signatures/described.ts'
+import {
+  presetSchemes,
+  schemeAliases,
+  type SchemeName,
+} from '../../../shared/signatures/presets.ts'
 import {
   getKeySource,
   type HandshakeKind,
@@ -32,12 +37,11 @@ export type WebhookPreset = {
 }
 
 /** What the table of schemes says of a sender. */
-const toPreset = (scheme: SignatureScheme): [string, WebhookPreset][] => {
+const toPreset = (scheme: SignatureScheme): WebhookPreset => {
   const { name, title, secretIs, where, makesSecret, event, forms, handshake } = scheme
-  if (title === undefined || secretIs === undefined || where === undefined) return []
   const isKey = forms.some(({ secret }) => secret === 'ed25519' || secret === 'ec')
   const consent = handshake && consents[handshake]
-  const preset = {
+  return {
     scheme: name,
     title,
     secret: makesSecret ? ('ours' as const) : ('theirs' as const),
@@ -48,8 +52,7 @@ const toPreset = (scheme: SignatureScheme): [string, WebhookPreset][] => {
     ...(name === 'aws-sns' && { needs: ['audience'] as const }),
     ...(consent !== undefined && { consent }),
     ...(event?.field !== undefined && { filterExample: `${event.field}: [one, another]` }),
-  } as const
-  return [[name, preset]]
+  }
 }
 
 /** Their first request is not answered without consent. */
@@ -58,94 +61,32 @@ const consents: { readonly [Kind in HandshakeKind]?: string } = {
   'aws-sns': 'Confirm the subscription when Amazon SNS asks for it?',
 }
 
-/** Presets by name; `svix` is an alias of `standard-webhooks`. */
-export const webhookPresets: Readonly<Record<string, WebhookPreset>> = {
-  ...Object.fromEntries(presetSchemes.flatMap(toPreset)),
+/** Examples that fit the sender better than its event. */
+const examples: Readonly<Record<string, Pick<WebhookPreset, 'filterExample' | 'sample'>>> = {
   github: {
-    scheme: 'github',
-    title: 'GitHub',
-    secret: 'ours',
-    secretIs: 'what is typed as Secret into the webhook',
-    where: 'the repository, Settings, Webhooks, Add webhook; content type application/json',
     filterExample: 'pull_request.base.ref: [main, next]',
     sample: 'github:pull_request.opened',
   },
-  gitlab: {
-    scheme: 'gitlab',
-    title: 'GitLab',
-    secret: 'theirs',
-    secretIs: 'the signing token of the webhook (whsec_...), or its secret token',
-    where: 'the project, Settings, Webhooks, Add new webhook',
-    filterExample: 'project.path_with_namespace: [group/one, group/two]',
-  },
-  stripe: {
-    scheme: 'stripe',
-    title: 'Stripe',
-    secret: 'theirs',
-    secretIs: 'the signing secret of the endpoint, whsec_ and all',
-    where: 'Developers, Webhooks, Add endpoint',
-    filterExample: 'livemode: [true]',
-    sample: 'stripe:invoice.paid',
-  },
-  slack: {
-    scheme: 'slack',
-    title: 'Slack',
-    secret: 'theirs',
-    secretIs: 'the Signing Secret of the app (Basic Information), not a token',
-    where: 'the app, Event Subscriptions, Request URL',
-    filterExample: 'event.channel: [C0123456789]',
-    sample: 'slack:app_mention',
-  },
-  shopify: {
-    scheme: 'shopify',
-    title: 'Shopify',
-    secret: 'theirs',
-    secretIs: 'the client secret of the app',
-    where: 'the app, Webhooks',
-    filterExample: 'financial_status: [paid]',
-  },
-  linear: {
-    scheme: 'linear',
-    title: 'Linear',
-    secret: 'theirs',
-    secretIs: 'the signing secret of the webhook',
-    where: 'Settings, API, Webhooks',
-    filterExample: 'data.team.key: [ENG, OPS]',
-  },
-  sentry: {
-    scheme: 'sentry',
-    title: 'Sentry',
-    secret: 'theirs',
-    secretIs: 'the client secret of the integration',
-    where: 'Settings, Developer Settings, the integration, Webhook URL',
-    filterExample: 'action: [created, triggered]',
-  },
-  'standard-webhooks': {
-    scheme: 'standard-webhooks',
-    title: 'a sender by Standard Webhooks',
-    secret: 'theirs',
-    secretIs: 'the secret of the endpoint, whsec_ and base64',
-    where: 'its settings of webhooks or endpoints',
-    filterExample: 'type: [one, another]',
-  },
-  token: {
-    scheme: 'token',
-    title: 'any sender with a token',
-    secret: 'ours',
-    secretIs: 'the token that the sender sends',
-    where: 'its settings; it sends the token as Authorization: Bearer, or where token_in says',
-    filterExample: 'type: [one, another]',
-  },
-  hmac: {
-    scheme: 'hmac',
-    title: 'any sender with an HMAC',
-    secret: 'ours',
-    secretIs: 'the secret that both sides have',
-    where:
-      'its settings; it signs in the header x-hub-signature-256 as GitHub does, or as signature_header, signature_algo and signature_prefix say',
-    filterExample: 'type: [one, another]',
-  },
+  gitlab: { filterExample: 'project.path_with_namespace: [group/one, group/two]' },
+  stripe: { filterExample: 'livemode: [true]', sample: 'stripe:invoice.paid' },
+  slack: { filterExample: 'event.channel: [C0123456789]', sample: 'slack:app_mention' },
+  shopify: { filterExample: 'financial_status: [paid]' },
+  linear: { filterExample: 'data.team.key: [ENG, OPS]' },
+  sentry: { filterExample: 'action: [created, triggered]' },
+  'standard-webhooks': { filterExample: 'type: [one, another]' },
+  token: { filterExample: 'type: [one, another]' },
+  hmac: { filterExample: 'type: [one, another]' },
 }
+
+const noFields = { header: '', algorithm: 'sha256', prefix: '' } as const
+
+/** Presets by name. */
+export const webhookPresets: Readonly<Record<string, WebhookPreset>> = Object.fromEntries(
+  [...presetSchemes, toScheme('hmac', noFields), toScheme('token', noFields)].map((scheme) => [
+    scheme.name,
+    { ...toPreset(scheme), ...examples[scheme.name] },
+  ]),
+)
 
 export type WebhookAddOptions = {
   readonly path?: string
@@ -166,7 +107,9 @@ export type WebhookAddOptions = {
 
 /** The preset with this name. Throws `usage` with the nearest name. */
 export const findPreset = (given: string): WebhookPreset => {
-  const name = given === 'svix' ? 'standard-webhooks' : given
+  const name = Object.hasOwn(schemeAliases, given)
+    ? schemeAliases[given as keyof typeof schemeAliases]
+    : given
   const preset = Object.hasOwn(webhookPresets, name) ? webhookPresets[name] : undefined
   if (preset) return preset
   const names = Object.keys(webhookPresets)

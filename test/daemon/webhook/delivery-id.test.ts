@@ -78,7 +78,7 @@ describe('deliveryIdOf', () => {
         getDeliveryId(scheme(name), {}, { ...verified, payload, isSigned: false })?.signed,
         false,
       )
-      for (const id of [1, null, '', ['a'], { a: 1 }])
+      for (const id of [true, null, '', ['a'], { a: 1 }])
         assert.equal(
           getDeliveryId(scheme(name), {}, { ...verified, payload: { [field]: id } }),
           undefined,

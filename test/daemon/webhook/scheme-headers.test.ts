@@ -14,6 +14,7 @@ describe('the headers that a scheme looks at', () => {
       const names = listHeaderNames(scheme)
       for (const { header, timestampHeader, idHeader } of scheme.forms)
         for (const wanted of [header, timestampHeader, idHeader])
+          // A token in the query has no header.
           if (wanted) assert.ok(names.includes(wanted), wanted)
       for (const wanted of [...scheme.deliveryId.headers, 'origin', 'sec-fetch-site'])
         assert.ok(names.includes(wanted.toLowerCase()), wanted)

@@ -16,6 +16,14 @@ const signatureHeader = ({ scheme }: Sender, headers: Headers): string => {
   return form.header
 }
 
+/** What is signed for one of them is signed for the others. */
+const signAlike = [
+  ['hmac', 'github', 'meta'],
+  ['bitbucket', 'jira'],
+  ['token', 'alertmanager', 'cloudevents', 'grafana'],
+  ['azure-devops', 'alertmanager', 'grafana'],
+]
+
 /** What can happen to the value of a header, by name. */
 const mutations: Readonly<Record<string, (value: string) => string>> = {
   'its last character is missing': (value) => value.slice(0, -1),
@@ -115,6 +123,9 @@ describe('the table of signature schemes', () => {
           for (const [what, mutate] of Object.entries(mutations)) {
             const value = mutate(headers[name] ?? '')
             if (value === headers[name]) continue
+            // Of several signatures any may fit, and the word Bearer has no case.
+            if (!sender.accepts && form?.list !== 'one' && what.includes('joined')) continue
+            if (form?.in !== undefined && what.includes('lower case')) continue
             const changed = { ...headers, [name]: value }
             const why = refusal(sender, distinct(changed), body, at)
             const theirs = await sender.accepts?.({ headers: changed, body }, at)
@@ -142,9 +153,9 @@ describe('the table of signature schemes', () => {
         const { body } = await signed(now)
         for (const other of senders) {
           if (other.scheme === sender.scheme) continue
-          const isSame =
-            ['hmac', 'github'].includes(other.scheme) && ['hmac', 'github'].includes(sender.scheme)
-          if (isSame) continue
+          const isSame = (names: readonly string[]) =>
+            names.includes(other.scheme) && names.includes(sender.scheme)
+          if (signAlike.some(isSame)) continue
           const secret = other.secret.startsWith('whsec_') ? other.secret : sender.secret
           const headers = await other.sign(body, now, secret).catch(() => undefined)
           if (!headers || sender.scheme === 'gitlab' || other.scheme === 'gitlab') continue

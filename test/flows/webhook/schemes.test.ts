@@ -3,10 +3,16 @@ import type { EventDetail, EventRecord, WebhookSummary } from '../../../shared/a
 import { specialPresets } from '../../../shared/signatures/special-presets.ts'
 import { schemeNames } from '../../../shared/signatures/presets.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'
+import { schemeNamed } from '../../support/daemon/accepts.ts'
 import { type Reply, send } from '../../support/servers/http.ts'
-import { type Headers, type Sender, senders } from '../../support/servers/senders.ts'
+import {
+  type Headers,
+  pathOf,
+  publicUrl,
+  type Sender,
+  senders,
+} from '../../support/servers/senders.ts'
 
-const pathOf = (sender: Sender) => `/webhook/${senders.indexOf(sender)}-${sender.scheme}`
 const variableOf = (sender: Sender) => `SECRET_${senders.indexOf(sender)}`
 
 const definitions = senders
@@ -41,6 +47,7 @@ describe('every sender, as its own package signs, through a running daemon', () 
 
   before(async () => {
     daemon = await startDaemon({
+      gateway: `server: { public_url: ${publicUrl} }\n`,
       webhooks: `webhooks:${definitions}\n  - path: /webhook/alias\n    agent: echo\n    signature_scheme: svix\n    secret_env: ${variableOf(slack)}\n    prompt_template: x\n`,
       variables: Object.fromEntries(
         senders.map((sender) => [variableOf(sender), sender.secret] as const),
@@ -71,8 +78,9 @@ describe('every sender, as its own package signs, through a running daemon', () 
       const body = sender.bodyAt(Date.now())
       const headers = await sender.sign(body, Date.now())
       const reply = await post(sender, body, headers)
-      assert.deepEqual([reply.status, reply.json()['status']], [202, 'accepted'], reply.text)
-      const event = await untilFinished(daemon, String(reply.json()['id']))
+      // Some senders take an empty 200 only.
+      assert.ok(reply.status === 202 || (reply.status === 200 && reply.text === ''), reply.text)
+      const event = await untilFinished(daemon, eventOf(reply))
       assert.equal(event.state, 'done')
       assert.deepEqual(JSON.parse(event.result ?? ''), JSON.parse(body))
       const ids = [
@@ -83,8 +91,18 @@ describe('every sender, as its own package signs, through a running daemon', () 
         'shopify-webhook-id',
         'linear-delivery',
         'request-id',
+        'x-gitea-delivery',
+        'x-request-uuid',
+        'x-atlassian-webhook-identifier',
+        'x-discourse-event-id',
+        'x-todoist-delivery-id',
+        'x-wc-webhook-delivery-id',
+        'x-zendesk-webhook-invocation-id',
+        'x-razorpay-event-id',
+        'twitch-eventsub-message-id',
       ].flatMap((name) => headers[name] ?? [])
-      const expected = { stripe: 'evt_1', slack: 'Ev1' }[sender.scheme as 'stripe'] ?? ids[0]
+      const expected =
+        { stripe: 'evt_1', slack: 'Ev1', paddle: 'evt_1' }[sender.scheme as 'stripe'] ?? ids[0]
       assert.equal(event.deliveryId, expected)
     })
 
@@ -99,7 +117,7 @@ describe('every sender, as its own package signs, through a running daemon', () 
       const headers = await sender.sign(body, old)
       const reply = await post(sender, body, { ...headers, ...form })
       assert.equal(reply.status, 415, reply.text)
-      assert.equal((await post(sender, body, headers)).status, 202, sender.name)
+      assert.ok([200, 202].includes((await post(sender, body, headers)).status), sender.name)
     }
   })
 
@@ -119,15 +137,18 @@ describe('every sender, as its own package signs, through a running daemon', () 
       const at = Date.now()
       const body = sender.bodyAt(at)
       const headers = await sender.sign(body, at)
-      const token = headers['x-gitlab-token'] ?? headers['authorization']
+      const isToken = schemeNamed(sender.scheme).forms.some(
+        ({ check, header }) => check === 'token' && headers[header] !== undefined,
+      )
       await note('nothing', await post(sender, body, { 'content-type': 'application/json' }))
       await note(
         'secret',
         await post(sender, body, await sender.sign(body, at, sender.otherSecret)),
       )
-      if (token === undefined) await note('body', await post(sender, `${body} `, headers))
+      if (!isToken) await note('body', await post(sender, `${body} `, headers))
       const old = at - 3600_000
-      if (['stripe', 'slack', 'standard-webhooks', 'linear'].includes(sender.scheme)) {
+      // Linear sends again, with the old time.
+      if (['stripe', 'slack', 'standard-webhooks'].includes(sender.scheme)) {
         const oldBody = sender.bodyAt(old)
         await note('age', await post(sender, oldBody, await sender.sign(oldBody, old)))
       }
@@ -137,10 +158,13 @@ describe('every sender, as its own package signs, through a running daemon', () 
 
   it('tells the owner what it was', async () => {
     const detailOf = async (sender: Sender, body: string, headers: Headers) => {
-      // The diagnoses of one webhook share 20 ms per second.
-      const reply = await post(sender, body, headers)
-      assert.equal(reply.status, 401)
-      return (await lastRejected()).detail ?? ''
+      // All diagnoses share 60 ms per second, and those before this one have used them.
+      for (let tries = 0; ; tries += 1) {
+        const reply = await post(sender, body, headers)
+        assert.equal(reply.status, 401)
+        const { detail = '' } = await lastRejected()
+        if (!detail.includes('not diagnosed: too many') || tries > 5000) return detail
+      }
     }
     const stripe = senders.find(({ scheme }) => scheme === 'stripe') as Sender
     const old = Date.now() - 900_000

@@ -65,10 +65,17 @@ describe('a signature of any body', () => {
         assert.equal(refusal(headers, body, [sender.otherSecret, sender.secret]), undefined)
         assert.notEqual(refusal(headers, body, [sender.otherSecret]), undefined)
         const form = formOf(sender, headers)
-        // A described signature may have hex digits of either case, as the word Bearer may.
+        // A described signature may have hex digits of either case, as the words Bearer and Basic may; of
+        // Basic the password counts.
+        const asOne = ({ [form.header]: value = '' }: Headers) => {
+          if (form.anyCase) return value.toLowerCase()
+          const [word = '', ...rest] = value.split(' ')
+          const text = rest.join(' ')
+          const pair = Buffer.from(text, 'base64').toString('latin1')
+          return `${word.toLowerCase()} ${form.in === 'basic' ? pair.replace(/^[^:]*:/, '') : text}`
+        }
         const isSame = (changed: Headers) =>
-          (form.anyCase ?? form.in === 'bearer') &&
-          changed[form.header]?.toLowerCase() === headers[form.header]?.toLowerCase()
+          (form.anyCase ?? form.in !== undefined) && asOne(changed) === asOne(headers)
         for (const changed of changedHeaders(form, headers).filter((each) => !isSame(each)))
           assert.notEqual(refusal(changed, body), undefined, JSON.stringify(changed))
         // A token says nothing of the body.

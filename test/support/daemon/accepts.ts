@@ -5,6 +5,7 @@ import { prepareVerifier, verify } from '../../../daemon/webhook/verify.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { toScheme } from '../../../shared/signatures/described.ts'
 import type { SchemeName } from '../../../shared/signatures/presets.ts'
+import { pathOf, publicUrl, senders } from '../servers/senders.ts'
 
 const githubFields = {
   header: 'x-hub-signature-256',
@@ -28,7 +29,9 @@ export const refusalOf = (
 ): string | undefined => {
   const scheme = schemeNamed(name)
   try {
-    const verified = verify(body, headers, prepareVerifier(scheme, secrets), nowMs)
+    const sender = senders.find((known) => known.scheme === name)
+    const line = { method: 'POST', url: sender ? pathOf(sender) : '/' }
+    const verified = verify(body, headers, prepareVerifier(scheme, secrets, publicUrl), nowMs, line)
     if (scheme.bodyTimestamp !== undefined)
       checkBodyTimestamp(parse(verified, { 'content-type': 'application/json' }), scheme, nowMs)
     return undefined

@@ -1,5 +1,7 @@
 import { createHmac, randomUUID } from 'node:crypto'
 import '@shopify/shopify-api/adapters/node'
+import { Paddle } from '@paddle/paddle-node-sdk'
+import Razorpay from 'razorpay'
 import { LinearWebhookClient } from '@linear/sdk/webhooks'
 import { sign as signLikeGitHub, verify as verifyLikeGitHub } from '@octokit/webhooks-methods'
 import { type ApiVersion, shopifyApi } from '@shopify/shopify-api'
@@ -8,6 +10,7 @@ import { Webhook as StandardWebhook } from 'standardwebhooks'
 import { Stripe } from 'stripe'
 import { Webhook as SvixWebhook } from 'svix'
 import type { SchemeName } from '../../../shared/signatures/presets.ts'
+import { type DescribedSender, describedSenders } from './described-senders.ts'
 
 /** Headers by their lower-case names. */
 export type Headers = Record<string, string>
@@ -25,6 +28,8 @@ export type Sender = {
   readonly sign: (body: string, nowMs: number, secret?: string) => Promise<Headers>
   /** What the package of the sender that verifies says; left out where none is published. */
   readonly accepts?: (request: SignedRequest, nowMs: number) => Promise<boolean>
+  /** True for headers that prove this body, with the time and id that they have; where `sign` draws them. */
+  readonly proves?: (headers: Headers, body: string, secret: string) => boolean
   /** True when `accepts` looks at the real clock whatever `nowMs` is. */
   readonly usesRealClock?: boolean
   /** What the sender sends in the body at this moment. */
@@ -277,6 +282,91 @@ const bearer: Sender = {
   }),
 }
 
+const paddle: Sender = {
+  name: 'Paddle judged by @paddle/paddle-node-sdk',
+  scheme: 'paddle',
+  secret: 'pdl_ntfset_0123456789',
+  otherSecret: 'pdl_ntfset_9876543210',
+  bodyAt: () => '{"event_id":"evt_1","event_type":"transaction.paid"}',
+  usesRealClock: true,
+  sign: async (body, nowMs, secret = paddle.secret) => {
+    const time = String(seconds(nowMs))
+    return {
+      ...json,
+      'paddle-signature': `ts=${time};h1=${hmac(secret, `${time}:${body}`, 'hex')}`,
+    }
+  },
+  accepts: async ({ headers, body }) =>
+    judged(() =>
+      new Paddle('key').webhooks.isSignatureValid(
+        body,
+        paddle.secret,
+        headers['paddle-signature'] ?? '',
+      ),
+    ),
+}
+
+const razorpay: Sender = {
+  name: 'Razorpay judged by razorpay',
+  scheme: 'razorpay',
+  secret: 'secret of razorpay',
+  otherSecret: 'another of razorpay',
+  bodyAt: () => '{"event":"payment.captured"}',
+  sign: async (body, _nowMs, secret = razorpay.secret) => ({
+    ...json,
+    'x-razorpay-event-id': randomUUID(),
+    'x-razorpay-signature': hmac(secret, body, 'hex'),
+  }),
+  accepts: async ({ headers, body }) =>
+    judged(() =>
+      Razorpay.validateWebhookSignature(
+        body,
+        headers['x-razorpay-signature'] ?? '',
+        razorpay.secret,
+      ),
+    ),
+}
+
+/** The words Bearer and Basic have no case, and of several signatures in a list any may fit. */
+const isProof = (given: string, right: string): boolean => {
+  const [, word, credentials] = /^(bearer|basic) +(.*)$/is.exec(given) ?? []
+  if (word !== undefined)
+    return (
+      `${word.toLowerCase()} ${credentials}` === right.replace(/^\w+/, (it) => it.toLowerCase())
+    )
+  const isList = /(^|,)(v1|signature)=/.test(right)
+  return isList
+    ? right.split(',').every((part) => given.split(',').includes(part))
+    : given === right
+}
+
+/** A sender without a package, as its documents say. */
+const toSender = ({ before, proof, ...described }: DescribedSender): Sender => {
+  const { scheme, secret: own } = described
+  const url = () => `${publicUrl}${pathOf(sender)}`
+  const sender: Sender = {
+    ...described,
+    name: `${scheme} as its page says`,
+    bodyAt: plainBody,
+    sign: async (body, nowMs, secret = own) => {
+      const given = { ...json, ...before?.(nowMs) }
+      const time = String(seconds(nowMs))
+      return { ...given, ...proof(secret, body, given, { url: url(), time }) }
+    },
+    proves: (headers, body, secret) => {
+      const signature = Object.keys(proof(secret, body, headers, { url: url(), time: '' }))
+      const [, time = ''] = /\b(?:t|timestamp)=(\d+)/.exec(headers[signature[0] ?? ''] ?? '') ?? []
+      const right = proof(secret, body, headers, { url: url(), time })
+      return Object.entries(right).every(([name, value]) => isProof(headers[name] ?? '', value))
+    },
+  }
+  return sender
+}
+
+/** Where the tests serve the webhook of a sender; some sign their address. */
+export const publicUrl = 'https://hooks.example.com'
+export const pathOf = (sender: Sender): string => `/webhook/${senders.indexOf(sender)}`
+
 /** Every sender that there is a scheme for. */
 export const senders: readonly Sender[] = [
   hmacDefault,
@@ -292,4 +382,7 @@ export const senders: readonly Sender[] = [
   linear,
   sentry,
   bearer,
+  paddle,
+  razorpay,
+  ...describedSenders.map(toSender),
 ]

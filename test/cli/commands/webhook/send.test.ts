@@ -4,6 +4,7 @@ import { readSample } from '../../../../cli/commands/webhook/signing.ts'
 import { schemeNames } from '../../../../shared/signatures/presets.ts'
 import { specialPresets } from '../../../../shared/signatures/special-presets.ts'
 import { type RunningDaemon, startDaemon } from '../../../support/daemon/daemon.ts'
+import { publicUrl, senders } from '../../../support/servers/senders.ts'
 import { run } from '../../support/cli.ts'
 
 /** Where `webhook send` can do what the sender does. */
@@ -12,6 +13,7 @@ const signable = schemeNames.filter(
 )
 
 const secrets: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(senders.map(({ scheme, secret }) => [scheme, secret])),
   hmac: 'secret of hmac',
   github: 'secret of github',
   stripe: 'whsec_secret-of-stripe',
@@ -58,6 +60,7 @@ describe('cli: webhook send', () => {
 
   before(async () => {
     daemon = await startDaemon({
+      gateway: `server: { public_url: ${publicUrl} }\n`,
       webhooks: `webhooks:${signable.map((name) => definition(name)).join('')}${definition('gitlab-token', 'gitlab')}${definition('broken', 'standard-webhooks')}
   - { path: /webhook/picky, agent: echo, prompt_template: x, filter: { action: closed } }
   - { path: /webhook/discord, agent: echo, prompt_template: x, signature_scheme: discord, public_key_env: NO_KEY }
