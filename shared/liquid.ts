@@ -101,7 +101,9 @@ export const parseLiquid = (source: string, checkPath: (path: Path) => void): Li
       checkPath(path)
     } catch (error) {
       if (!(error instanceof DoorwardError)) throw error
-      throw toError(line, `${formatPath(path)}: ${error.message}`, error.hint)
+      const isText = path.length === 1 && !error.hint?.startsWith('did you mean')
+      const hint = isText ? `a text needs quotes: "${formatPath(path)}"` : error.hint
+      throw toError(line, `${formatPath(path)}: ${error.message}`, hint)
     }
   return {
     source,
@@ -186,7 +188,7 @@ const loadEngine = (): Engine => {
     return toError(
       line,
       reason.includes(text) ? reason : `${shorten(text)}: ${reason}`,
-      TypeGuards.isTagToken(token) ? conditionHint : literalHint,
+      TypeGuards.isTagToken(token) ? conditionHint : outputHint(text),
     )
   }
 
@@ -320,7 +322,11 @@ const toError = (line: number, reason: string, hint?: string) =>
 
 const shorten = (text: string): string => (text.length <= 80 ? text : `${text.slice(0, 79)}…`)
 
-const literalHint = 'for braces that stay as they are write {% raw %}{{ … }}{% endraw %}'
+const outputHint = (text: string): string =>
+  /^\{\{-?\s*(event|headers)\b/.test(text)
+    ? 'a name with dots, spaces or slashes is written event["…"], and a filter | truncate: 80'
+    : 'for braces that stay as they are write {% raw %}{{ … }}{% endraw %}'
+
 const conditionHint =
   'a condition has ==, !=, >, <, >=, <=, contains, and, or: {% if event.action == "opened" %}'
 
