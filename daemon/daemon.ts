@@ -28,13 +28,14 @@ import { apiRoutes } from './routes.ts'
 import { Shutdown } from './shutdown.ts'
 import { createMemory } from './state.ts'
 import { summarize } from './webhook/compiled-webhook.ts'
-import { createKeepSecret, createOccasion } from './webhook/contact.ts'
+import { createKeepSecret, createOccasion } from './webhook/senders/contact.ts'
 import { tryOutRoutes } from './webhook/dry-run.ts'
 import { createEngine } from './webhook/engine.ts'
 import { createDeliveryWaiters } from './webhook/payload-shape.ts'
 import { createRejectionLog } from './webhook/rejection-log.ts'
 import { KeptPayloads } from './webhook/accepted-event.ts'
 import { cancelEvent, retryEvent, runEventAgain } from './webhook/event-control.ts'
+import type { PipelineParts } from './webhook/pipeline.ts'
 import { serveWebhooks } from './webhook/routes.ts'
 import { fetchText, RemoteKeys } from './webhook/senders/remote-keys.ts'
 import { diagnoseWithBudget } from './webhook/signature-diagnosis.ts'
@@ -243,10 +244,10 @@ const createRequestHandlers = (
   { apiToken, restarter, shutdown, cancelRemote }: Control,
 ): (() => Apps) => {
   const { home, startedAt, memory, payloads, intake, live, leadership, succession, log } = services
-  const { listeners, stream, metrics, learners, refusals, loopGuard } = services
+  const { listeners, stream, metrics, learners, loopGuard } = services
   const { port } = listeners
   const { url, publicUrl } = services.daemonFile
-  const { events, counts, kept, deliveries, rateLimits, budgets } = memory
+  const { events, counts, kept, deliveries, budgets } = memory
   const { budget, queue } = intake
   const noteActivity = collectWhenIdle()
 
@@ -265,23 +266,8 @@ const createRequestHandlers = (
   }
 
   return () => {
-    const diagnose = diagnoseWithBudget()
-    const pipeline = { budget, events, deliveries, rateLimits, learners, diagnose, loopGuard }
-    const serveWebhook = serveWebhooks(
-      live.current,
-      {
-        ...pipeline,
-        payloads,
-        budgets,
-        log,
-        refusals,
-        remoteKeys,
-        fetchText,
-        isRare: createOccasion(),
-        keepSecret: createKeepSecret(home, live),
-      },
-      { log, answered },
-    )
+    const parts = toPipelineParts(services, remoteKeys)
+    const serveWebhook = serveWebhooks(live.current, parts, { log, answered })
     const oauth = leadership.oauth()
     const guard = createGuard(apiToken, port)
     const links = createEventLinks()
@@ -332,6 +318,31 @@ const createRequestHandlers = (
       ],
     })
     return { app, publicApp: createPublicApp(log, serveWebhook) }
+  }
+}
+
+/** What the pipeline of deliveries needs. */
+const toPipelineParts = (
+  { home, memory, payloads, intake, live, learners, refusals, loopGuard, log }: Services,
+  remoteKeys: RemoteKeys,
+): PipelineParts => {
+  const { events, deliveries, rateLimits, budgets } = memory
+  return {
+    budget: intake.budget,
+    events,
+    deliveries,
+    rateLimits,
+    budgets,
+    payloads,
+    learners,
+    diagnose: diagnoseWithBudget(),
+    loopGuard,
+    log,
+    refusals,
+    remoteKeys,
+    fetchText,
+    isRare: createOccasion(),
+    keepSecret: createKeepSecret(home, live),
   }
 }
 

@@ -11,7 +11,7 @@ import type { CommentMarks, OwnMessages } from '../delivery/loop-guard.ts'
 import type { Progress } from '../delivery/multipart.ts'
 import type { OAuth } from '../oauth/oauth.ts'
 import { type CompiledWebhook, webhooksByPath } from './compiled-webhook.ts'
-import { nearestByPath } from './contact.ts'
+import { nearestByPath } from './senders/contact.ts'
 import { type RunEvent, type RunEventParts, createRunEvent } from './event-runner.ts'
 
 /**

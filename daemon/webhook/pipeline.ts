@@ -15,7 +15,7 @@ import {
   confirmSubscription,
   type ContactParts,
   describeHandshake,
-} from './contact.ts'
+} from './senders/contact.ts'
 import { type DeliveryKey, deliveryKey, ofRule, type SeenDeliveries } from './dedupe.ts'
 import type { Engine } from './engine.ts'
 import { createScope } from './event-scope.ts'

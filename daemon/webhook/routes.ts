@@ -5,7 +5,7 @@ import { sendJson, sendProblem } from '../http/respond.ts'
 import { batchResponse } from '../http/turn-batching.ts'
 import type { Log } from '../log/log.ts'
 import type { CompiledWebhook } from './compiled-webhook.ts'
-import { acceptVisit, allowedMethods, noteNearMiss } from './contact.ts'
+import { acceptVisit, allowedMethods, noteNearMiss } from './senders/contact.ts'
 import type { Engine } from './engine.ts'
 import { type Accepted, type PipelineParts, acceptDelivery } from './pipeline.ts'
 

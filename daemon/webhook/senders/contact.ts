@@ -1,22 +1,22 @@
 import type { IncomingMessage } from 'node:http'
-import { addSecret } from '../../shared/config/init-home.ts'
-import { reservedSegments } from '../../shared/config/webhook.ts'
-import { DoorwardError } from '../../shared/errors.ts'
-import type { Home } from '../../shared/home/home.ts'
-import { withConfigLock } from '../../shared/home/lock.ts'
-import { toPlainLine } from '../../shared/text.ts'
-import type { LiveConfig } from '../config/live-config.ts'
-import type { EventStore } from '../events/event-store.ts'
-import { type CompiledWebhook, headersNamed } from './compiled-webhook.ts'
+import { addSecret } from '../../../shared/config/init-home.ts'
+import { reservedSegments } from '../../../shared/config/webhook.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
+import type { Home } from '../../../shared/home/home.ts'
+import { withConfigLock } from '../../../shared/home/lock.ts'
+import { toPlainLine } from '../../../shared/text.ts'
+import type { LiveConfig } from '../../config/live-config.ts'
+import type { EventStore } from '../../events/event-store.ts'
+import { type CompiledWebhook, headersNamed } from '../compiled-webhook.ts'
 import {
   findUnsignedHandshake,
   handshakeMethod,
   type UnsignedHandshake,
-} from './senders/handshakes-unsigned.ts'
-import type { Accepted } from './pipeline.ts'
-import type { Handshake } from './senders/handshakes.ts'
-import { type FetchText, parseSnsUrl } from './senders/remote-keys.ts'
-import type { RejectionLog } from './rejection-log.ts'
+} from './handshakes-unsigned.ts'
+import type { Accepted } from '../pipeline.ts'
+import type { Handshake } from './handshakes.ts'
+import { type FetchText, parseSnsUrl } from './remote-keys.ts'
+import type { RejectionLog } from '../rejection-log.ts'
 
 /*
  * Requests for the address of a webhook that are no deliveries: handshakes without a signature, other methods
