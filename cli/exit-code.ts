@@ -49,6 +49,7 @@ const exitCodes: Readonly<Record<ErrorCode, number>> = {
   'event-dropped': exitFailed,
   'event-cancelled': exitFailed,
   'over-budget': exitFailed,
+  superseded: exitFailed,
   'event-not-cancellable': exitFailed,
   'event-not-retryable': exitFailed,
   'agent-not-found': exitFailed,

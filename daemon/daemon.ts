@@ -153,7 +153,7 @@ export const createDaemon = (input: StartupInput): Daemon => {
 type Services = ReturnType<typeof createServices>
 
 /** Nothing listens, refreshes or watches yet. */
-const createServices = ({ home, processEnv, started, apiToken }: StartupInput) => {
+const createServices = ({ home, processEnv, started, apiToken, predecessor }: StartupInput) => {
   const { gateway } = started.config
   configureNetwork(started.env)
   const startedAt = new Date()
@@ -183,6 +183,7 @@ const createServices = ({ home, processEnv, started, apiToken }: StartupInput) =
     queue: intake.queue,
     access: leadership.access,
     run: createRecordedRun(home),
+    cancelRemote: (id: string) => predecessor?.cancel(id),
     marks,
     log,
     // After a restart the tray follows the other daemon.
@@ -326,13 +327,14 @@ const toPipelineParts = (
   { home, memory, payloads, intake, live, learners, refusals, loopGuard, log }: Services,
   remoteKeys: RemoteKeys,
 ): PipelineParts => {
-  const { events, deliveries, rateLimits, budgets } = memory
+  const { events, deliveries, rateLimits, budgets, groups } = memory
   return {
     budget: intake.budget,
     events,
     deliveries,
     rateLimits,
     budgets,
+    groups,
     payloads,
     learners,
     diagnose: diagnoseWithBudget(),

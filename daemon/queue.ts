@@ -15,6 +15,8 @@ export type Job = {
   readonly agentConcurrency: number
   /** The memory that it takes while it waits. */
   readonly bytes: number
+  /** False for one that waits for something else than its agent. */
+  readonly isReady?: (isStopping: boolean) => boolean
   /** A retry that only delivers the answer of an earlier run. */
   readonly onlyDelivers: boolean
   /**
@@ -273,7 +275,7 @@ export class EventQueue {
   #nextJob(): Job | undefined {
     if (this.#isPaused || this.#busy + this.#remote.agents() >= this.#concurrency) return undefined
     for (const [agentName, jobs] of this.#waitingOf) {
-      const [job] = jobs
+      const job = jobs.find(({ isReady }) => isReady?.(this.#isDraining) ?? true)
       const busy = (this.#agentsBusy.get(agentName) ?? 0) + this.#remote.of(agentName)
       if (job && busy < job.agentConcurrency) return job
     }
@@ -283,7 +285,7 @@ export class EventQueue {
   #start(job: Job): void {
     const { agentName } = job
     const jobs = this.#waitingOf.get(agentName) ?? []
-    jobs.shift()
+    jobs.splice(jobs.indexOf(job), 1)
     if (this.#waitingOf.size > 1) {
       // To the end of the row of agents, so that a busy one cannot starve the others.
       this.#waitingOf.delete(agentName)

@@ -8,6 +8,7 @@ import {
   type RetryableEvents,
 } from './webhook/accepted-event.ts'
 import { type RateLimits, createRateLimits } from './webhook/rate-limit.ts'
+import { EventGroups } from './webhook/event-groups.ts'
 import { RunBudgets } from './webhook/run-budgets.ts'
 import { type EventCounts, countEvents } from './webhook/compiled-webhook.ts'
 
@@ -19,6 +20,7 @@ export type Memory = {
   readonly deliveries: SeenDeliveries
   readonly rateLimits: RateLimits
   readonly budgets: RunBudgets
+  readonly groups: EventGroups
   readonly progress: Progress
   readonly messages: OwnMessages
 }
@@ -33,6 +35,7 @@ export const createMemory = (keep: number): Memory => {
     deliveries: new SeenDeliveries(),
     rateLimits: createRateLimits(),
     budgets: new RunBudgets(),
+    groups: new EventGroups(events),
     progress: createProgress(),
     messages: new OwnMessages(),
   }

@@ -42,6 +42,7 @@ export type ErrorCode =
   | 'event-dropped'
   | 'event-cancelled'
   | 'over-budget'
+  | 'superseded'
   | 'event-not-cancellable'
   | 'event-not-retryable'
   | 'agent-not-found'

@@ -123,7 +123,9 @@ export class EventStore {
 
   /** The last event to finish of those that were accepted. */
   lastRun(): EventRecord | undefined {
-    const id = this.#finished.ran.last()
+    // One that a newer event replaced was no run.
+    const isRun = (id: string) => this.#events.get(id)?.record.state !== 'filtered'
+    const id = this.#finished.ran.values().findLast(isRun)
     const stored = id === undefined ? undefined : this.#events.get(id)
     return stored && plainRecord(stored.record)
   }
@@ -242,7 +244,8 @@ export class EventStore {
     ring.add(stored.record.id)
     if (stored.ring === 'ran') {
       this.#texts.finished(stored)
-      if (stored.record.state !== 'done') this.#failed.add(stored.record.id)
+      const { state } = stored.record
+      if (state === 'failed' || state === 'dropped') this.#failed.add(stored.record.id)
     }
     this.#shorten(ring)
   }

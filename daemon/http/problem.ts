@@ -40,6 +40,7 @@ const statusByCode: Readonly<Record<ErrorCode, number>> = {
   'event-dropped': 503,
   'event-cancelled': 409,
   'over-budget': 429,
+  superseded: 409,
   'event-not-cancellable': 409,
   'event-not-retryable': 409,
   'agent-not-found': 500,

@@ -116,7 +116,7 @@ export const restoreEvent = (
   if (copy.progress) progress.restore(copy.progress)
   if (copy.messages) messages.restore(copy.messages)
   // The sender may deliver it again.
-  if (delivery && isFinal(record.state) && record.state !== 'done')
+  if (delivery && isFinal(record.state) && record.state !== 'done' && record.state !== 'filtered')
     deliveries.forget(delivery, record.id)
 }
 
@@ -152,6 +152,7 @@ const copyAccepted = ({
   known,
   payload,
   targets,
+  coalesced,
   delivery,
 }: AcceptedEvent): AcceptedCopy => {
   const { path, agentName, agent, values, deliverEmpty } = webhook
@@ -163,15 +164,24 @@ const copyAccepted = ({
     targets: targets.map((target) =>
       target.kind === 'invalid' ? { ...target, error: copyError(target.error) } : target,
     ),
+    coalesced,
     delivery,
   }
 }
 
-const restoreAccepted = ({ events, kept }: Memory, id: string, copy: AcceptedCopy): void => {
+const restoreAccepted = (
+  { events, kept, groups }: Memory,
+  id: string,
+  copy: AcceptedCopy,
+): void => {
   const prompt = events.get(id)?.prompt
   if (prompt === undefined) return
   const targets = copy.targets.map((target): ResolvedTarget =>
     target.kind === 'invalid' ? { ...target, error: toError(target.error) } : target,
   )
   kept.keep(id, { ...copy, prompt, targets })
+  const { coalesced } = copy
+  const state = events.record(id)?.state
+  if (coalesced && (state === 'running' || state === 'delivering'))
+    groups.noteRunning(id, coalesced.group)
 }

@@ -7,6 +7,7 @@ import { isForm, isMultipart, type Payload } from './parse.ts'
 import type { ByteBudget } from '../util/byte-budget.ts'
 import type { CompiledRule } from './compiled-webhook.ts'
 import type { DeliveryKey } from './dedupe.ts'
+import type { Coalesced } from './event-groups.ts'
 import type { SignatureHeaders } from './signature-header.ts'
 import type { VerifiedBody } from './verify.ts'
 
@@ -19,6 +20,10 @@ export type AcceptedEvent = {
   /** For an agent with `event_file`, until the event is over. */
   readonly payload?: Buffer | undefined
   readonly targets: readonly ResolvedTarget[]
+  /** What the owner is told of it while it waits. */
+  readonly detail?: string | undefined
+  /** The newest of its key runs; not for one that is run again. */
+  readonly coalesced?: Coalesced | undefined
   /** Identifies the same delivery when the sender repeats it. */
   readonly delivery?: DeliveryKey | undefined
 }
@@ -35,7 +40,7 @@ export const createRetryableEvents = <Value>(events: EventStore): RetryableEvent
   const kept = new Map<string, Value>()
   events.onForget((id) => kept.delete(id))
   events.follow(({ record }) => {
-    if (record.state === 'done') kept.delete(record.id)
+    if (record.state === 'done' || record.state === 'filtered') kept.delete(record.id)
   })
   return {
     keep: (id, value) => void kept.set(id, value),

@@ -11,6 +11,8 @@ import type { EventQueue, Job } from '../queue.ts'
 import { cancelled, isCancelled } from '../util/abort.ts'
 import type { AcceptedEvent, RetryableEvents } from './accepted-event.ts'
 import type { SeenDeliveries } from './dedupe.ts'
+import type { EventGroups } from './event-groups.ts'
+import type { RunBudgets } from './run-budgets.ts'
 import { isEmpty } from '../delivery/format/parts.ts'
 import { deliveredEnd, openPlaces, waitingAgain, waitingFor, withResult } from './targets.ts'
 
@@ -45,14 +47,26 @@ export type RunEventParts = RunToEndParts & {
   readonly deliveries: SeenDeliveries
   /** For a retry. */
   readonly kept: RetryableEvents<AcceptedEvent>
+  readonly groups: EventGroups
+  readonly budgets: RunBudgets
+  /** Cancels what the daemon before a restart still runs. */
+  readonly cancelRemote: (id: string) => void
 }
 
 /** Runs agents and delivers their answers, with one configuration. */
 export const createRunEvent = (parts: RunEventParts): RunEvent => {
-  const { queue, events, deliveries, kept, log } = parts
+  const { queue, events, deliveries, kept, groups, budgets, cancelRemote, log } = parts
+  const groupActions = {
+    cancel: (id: string) => {
+      if (!queue.cancel(id)) cancelRemote(id)
+    },
+    trigger: () => queue.trigger(),
+  }
   const runToEnd = createRunToEnd(parts)
 
-  const enqueueAgain = (id: string, event: AcceptedEvent, answer?: string): void => {
+  const enqueueAgain = (id: string, given: AcceptedEvent, answer?: string): void => {
+    // The owner wants this one, whichever is newer.
+    const event = { ...given, coalesced: undefined }
     queue.add(toJob(id, event, answer))
     const { delivery } = event
     const now = performance.now()
@@ -61,7 +75,7 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
     kept.keep(id, event)
   }
   const toJob = (id: string, event: AcceptedEvent, answer?: string): Job => {
-    const { webhook, prompt, payload, delivery } = event
+    const { webhook, prompt, payload, coalesced, delivery } = event
     const queuedAt = performance.now()
     let isOver = false
     const change = (changes: EventChanges, result?: string) => {
@@ -71,9 +85,9 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
       change(changes)
       isOver = true
       // The sender may deliver it again, and then it runs.
-      if (changes.state !== 'done' && delivery) deliveries.forget(delivery, id)
+      if (isForSender(changes) && delivery) deliveries.forget(delivery, id)
       // Of an event that is over, only `KeptPayloads` keeps it, within a limit.
-      if (changes.state !== 'done' && payload) kept.keep(id, { ...event, payload: undefined })
+      if (isForSender(changes) && payload) kept.keep(id, { ...event, payload: undefined })
     }
 
     return {
@@ -82,12 +96,22 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
       agentConcurrency: webhook.agent.concurrency,
       bytes: Buffer.byteLength(answer ?? prompt) + (payload?.length ?? 0),
       onlyDelivers: answer !== undefined,
+      ...(coalesced && {
+        isReady: (isStopping) => groups.isReady(id, coalesced.group, isStopping),
+      }),
       run: async (signal, agentIsDone) => {
         const queuedMs = Math.round(performance.now() - queuedAt)
+        if (coalesced) change({ detail: undefined })
         const outcome = await runToEnd({ id, event, answer, queuedMs, signal, change, agentIsDone })
         if (isOver) return
         const wasCancelled = isCancelled(signal) && outcome.state === 'failed'
-        const ended = wasCancelled ? { ...outcome, ...describeCancel(outcome.stage) } : outcome
+        const newer = wasCancelled ? groups.replacedBy(id) : undefined
+        const ended =
+          newer !== undefined
+            ? { ...outcome, ...supersededEnd(newer, 'agent') }
+            : wasCancelled
+              ? { ...outcome, ...describeCancel(outcome.stage) }
+              : outcome
         end(ended)
         const { state, stage, code } = ended
         const details = { event: id, ...toPlace(event), state, stage, code }
@@ -97,6 +121,12 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
         else log.info(details, 'event')
       },
       drop: (why) => {
+        const newer = groups.replacedBy(id)
+        if (newer !== undefined) {
+          if (coalesced) budgets.giveBack(coalesced.rule)
+          end(supersededEnd(newer, 'queue'))
+          return
+        }
         const ended = droppedEnd(events.record(id)?.state, why)
         end(ended)
         const { stage, code } = ended
@@ -108,21 +138,30 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
   }
 
   const add = (id: string, event: AcceptedEvent): void => {
-    const { receivedAt, known, prompt, targets, delivery } = event
+    const { receivedAt, known, prompt, targets, detail, coalesced, delivery } = event
     if (delivery) deliveries.remember(delivery, id, performance.now())
     const { target, targets: results } = waitingFor(targets)
-    events.add(receivedAt, { state: 'accepted', target, targets: results, ...known }, id)
+    events.add(receivedAt, { state: 'accepted', target, targets: results, detail, ...known }, id)
     events.update(id, { state: 'queued' }, { prompt })
     kept.keep(id, event)
+    if (coalesced) groups.join(id, receivedAt, coalesced, groupActions)
   }
 
   return {
-    requeue: (id, event, answer) => queue.addAccepted(toJob(id, event, answer)),
+    requeue: (id, event, answer) => {
+      queue.addAccepted(toJob(id, event, answer))
+      const { receivedAt, coalesced } = event
+      if (coalesced) groups.join(id, receivedAt, coalesced, groupActions)
+    },
     accept: (accepted) => {
       const ids = accepted.map(newEventId)
-      queue.addAll(accepted.map((event, index) => toJob(ids[index] ?? '', event)))
+      const stamped = accepted.map((event) => {
+        const { coalesced } = event
+        return coalesced ? { ...event, coalesced: groups.stamp(coalesced) } : event
+      })
+      queue.addAll(stamped.map((event, index) => toJob(ids[index] ?? '', event)))
       // The jobs start in a later turn, after the events are added.
-      accepted.forEach((event, index) => add(ids[index] ?? '', event))
+      stamped.forEach((event, index) => add(ids[index] ?? '', event))
       return ids
     },
     again: (id, event, answer) => {
@@ -138,6 +177,16 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
     },
   }
 }
+
+/** True where the sender may deliver an event again, and then it runs; one that was replaced is settled. */
+const isForSender = ({ state }: EventChanges): boolean => state !== 'done' && state !== 'filtered'
+
+const supersededEnd = (newer: string, stage: 'queue' | 'agent'): EventChanges => ({
+  state: 'filtered',
+  stage: undefined,
+  code: 'superseded',
+  detail: `a newer event replaced it ${whenAt[stage]}: ${newer}`,
+})
 
 const noReason = { stage: undefined, code: undefined, detail: undefined }
 

@@ -3,6 +3,7 @@ import type { KeyObject } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { Stage } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
+import { formatDuration } from '../../shared/text.ts'
 import { getKeySource, type SignatureScheme } from '../../shared/signatures/scheme.ts'
 import type { Log } from '../log/log.ts'
 import type { LoopGuard } from '../delivery/loop-guard.ts'
@@ -18,6 +19,7 @@ import {
 } from './senders/contact.ts'
 import { type DeliveryKey, deliveryKey, ofRule, type SeenDeliveries } from './dedupe.ts'
 import type { Engine } from './engine.ts'
+import { type EventGroups, toCoalesced } from './event-groups.ts'
 import { createScope } from './event-scope.ts'
 import type { RunEvent } from './event-runner.ts'
 import { findUnsignedHandshake } from './senders/handshakes-unsigned.ts'
@@ -52,6 +54,7 @@ export type PipelineParts = ContactParts & {
   readonly deliveries: SeenDeliveries
   readonly rateLimits: RateLimits
   readonly budgets: RunBudgets
+  readonly groups: EventGroups
   readonly learners: DeliveryWaiters
   readonly diagnose: DiagnoseRefusal
   readonly loopGuard: LoopGuard
@@ -187,7 +190,13 @@ const processBody = (
     return pass(delivery, 'duplicate', `the same delivery as ${seen.join(', ')}`, parts)
   // After a rule has failed, a repeated delivery is for that rule alone.
   const unseen = rules.filter((_, index) => seen[index] === undefined)
-  const due = unseen.filter((rule) => !parts.budgets.isOver(rule, performance.now()))
+  const groupOf = new Map(unseen.map((rule) => [rule, toCoalesced(rule, scope, receivedAt)]))
+  const due = unseen.filter((rule) => {
+    const coalesced = groupOf.get(rule)
+    // What it replaces has not run.
+    const replaces = typeof coalesced === 'object' && parts.groups.hasWaiting(coalesced)
+    return replaces || !parts.budgets.isOver(rule, performance.now())
+  })
   delivery.stage = 'expand'
   const expand = (rule: CompiledRule): AcceptedEvent => {
     const { values } = rule
@@ -196,7 +205,16 @@ const processBody = (
     const known = toKnownDelivery(delivery, rule)
     const file = toEventFile(rule.agent, { body: verified, headers }, payload)
     const seenAs = ofRule(key, rule.name)
-    return { webhook: rule, receivedAt, known, prompt, payload: file, targets, delivery: seenAs }
+    return {
+      webhook: rule,
+      receivedAt,
+      known,
+      prompt,
+      payload: file,
+      targets,
+      ...describeCoalesced(groupOf.get(rule)),
+      delivery: seenAs,
+    }
   }
   const { accepted, ready } = expandEach(due, expand, delivery, parts)
   delivery.stage = 'queue'
@@ -243,6 +261,18 @@ const expandEach = (
   if (reason && accepted.length === 0) throw reason
   for (const [rule, error] of failed) addRejected(delivery, error, parts, rule)
   return { accepted, ready: rules.filter((rule) => !failed.has(rule)) }
+}
+
+const describeCoalesced = (
+  coalesced: ReturnType<typeof toCoalesced>,
+): Pick<AcceptedEvent, 'coalesced' | 'detail'> => {
+  if (coalesced === undefined) return {}
+  if (typeof coalesced === 'string')
+    return { detail: `it is not coalesced: ${coalesced} of the key is empty in this event` }
+  const { quietMs } = coalesced
+  return quietMs === 0
+    ? { coalesced }
+    : { coalesced, detail: `it waits for newer events with its key: ${formatDuration(quietMs)}` }
 }
 
 /** Adds the event of a rule that has used up its `max_runs`, which the log says once. */

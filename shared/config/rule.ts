@@ -1,6 +1,12 @@
 import { DoorwardError } from '../errors.ts'
 import type { Path } from '../paths.ts'
-import { parsePrompt, pathsIn, type PromptTemplate } from '../templates.ts'
+import {
+  parsePrompt,
+  parseTemplate,
+  pathsIn,
+  type PromptTemplate,
+  type Template,
+} from '../templates.ts'
 import { didYouMean, type Rate } from '../text.ts'
 import { isCliKind } from './agent-clis.ts'
 import { type Filter, parseFilter, valueConditions } from '../filter/conditions.ts'
@@ -26,9 +32,18 @@ export type Rule = {
   readonly targets: readonly Target[]
   /** Whether an empty answer is delivered. */
   readonly deliverEmpty: boolean
+  /** Of the events with one key the newest runs. */
+  readonly coalesce: Coalesce | undefined
   /** How many of its events may run in an hour or a day. */
   readonly maxRuns: Rate | undefined
   readonly acceptsRisk: boolean
+}
+
+export type Coalesce = {
+  readonly key: Template
+  readonly quietMs: number
+  readonly atMostMs: number
+  readonly running: 'finish' | 'cancel'
 }
 
 /** `pull_request`, `pull_request.opened`, or `invoice.*` for all that begin so. */
@@ -38,7 +53,7 @@ export type EventName = string
 export type ValidRuleFields = { readonly [Key in keyof RuleEntry]?: RuleEntry[Key] | undefined }
 
 /** The parsed fields of one rule that are given and valid. */
-export type ParsedRule = Partial<Pick<Rule, 'on' | 'filter' | 'prompt' | 'targets'>>
+export type ParsedRule = Partial<Pick<Rule, 'on' | 'filter' | 'prompt' | 'targets' | 'coalesce'>>
 
 /** Checks what a schema cannot in the fields of a rule, which stand at `place` of the file. */
 export const checkRule = (
@@ -61,6 +76,7 @@ export const checkRule = (
   }
 
   const { on, agent, prompt_template: template, filter, deliver_to: deliverTo } = entry
+  const [coalesce] = entry.coalesce ? parseCoalesce(entry.coalesce, attempt) : []
   if (agent !== undefined && agentNames && !agentNames.includes(agent))
     at(
       ['agent'],
@@ -86,13 +102,35 @@ export const checkRule = (
     ...(filter && { filter: conditions }),
     ...(prompt && { prompt }),
     ...(deliverTo !== undefined && { targets }),
+    ...(coalesce && { coalesce }),
   }
 }
 
+type CoalesceEntry = NonNullable<RuleEntry['coalesce']>
+
+const parseCoalesce = (
+  { key, quiet = 0, at_most: atMost, running = 'finish' }: CoalesceEntry,
+  attempt: <Value>(key: YamlPath, read: () => Value) => Value[],
+): Coalesce[] => {
+  if (atMost !== undefined && atMost < quiet)
+    attempt(['coalesce', 'at_most'], () => {
+      throw new DoorwardError('config-invalid', 'shorter than quiet, so it would never be quiet')
+    })
+  return attempt(['coalesce', 'key'], () => ({
+    key: parseTemplate(key),
+    quietMs: quiet,
+    atMostMs: atMost ?? Math.max(quiet, usualAtMostMs),
+    running,
+  }))
+}
+
+const usualAtMostMs = 300_000
+
 /** What the templates of a rule read of a delivery. */
-export const scopePaths = ({ filter = [], prompt, targets = [] }: ParsedRule): Path[] => [
+export const scopePaths = ({ filter = [], prompt, targets = [], coalesce }: ParsedRule): Path[] => [
   ...valueConditions(filter).map(({ path }) => path),
   ...(prompt ? pathsIn(prompt) : []),
+  ...(coalesce ? pathsIn(coalesce.key) : []),
   ...targets.flatMap(targetPaths),
 ]
 
@@ -100,7 +138,7 @@ export const scopePaths = ({ filter = [], prompt, targets = [] }: ParsedRule): P
 export const compileRule = (
   entry: RuleEntry & { readonly name?: string },
   agents: Readonly<Record<string, Agent>>,
-  { on, prompt, filter = [], targets = [] }: ParsedRule,
+  { on, prompt, filter = [], targets = [], coalesce }: ParsedRule,
 ): Rule => {
   const { agent: agentName = '' } = entry
   const agent = agents[agentName]
@@ -116,6 +154,7 @@ export const compileRule = (
     values: getValues(entry, agent),
     targets,
     deliverEmpty: entry.deliver_empty ?? false,
+    coalesce,
     maxRuns: entry.max_runs,
     acceptsRisk: entry.accept_risk ?? false,
   }

@@ -20,6 +20,13 @@ export const duration = (text: string, meaning: string) =>
     .prefault(text)
     .describe(`${meaning} Default ${text}.`)
 
+/** The same without one. */
+export const optionalDuration = (meaning: string) =>
+  milliseconds
+    .refine((ms) => ms <= longestDurationMs, 'must be at most 365d')
+    .optional()
+    .describe(meaning)
+
 /** How old a delivery may be: as old as those that are remembered, so that none runs twice. */
 export const deliveryAge = milliseconds.refine((ms) => ms <= 86_400_000, 'must be at most 24h')
 

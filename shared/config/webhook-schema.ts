@@ -3,7 +3,14 @@ import { pathFault } from '../errors.ts'
 import { filterSchema } from '../filter/conditions.ts'
 import { senderFields } from './sender-fields.ts'
 import { signatureFields } from './signature-fields.ts'
-import { deliveryAge, environmentName, headerName, maxRuns, rate } from './values.ts'
+import {
+  deliveryAge,
+  environmentName,
+  headerName,
+  maxRuns,
+  optionalDuration,
+  rate,
+} from './values.ts'
 
 /*
  * The schema of one entry of webhooks.yaml.
@@ -73,6 +80,25 @@ const ruleFields = {
     .boolean()
     .optional()
     .describe('Silences the warning about a dangerous combination. Default false.'),
+  coalesce: z
+    .strictObject({
+      key: z
+        .string()
+        .regex(/\S/, 'the key is empty')
+        .describe('What events have in common of which only the newest runs, with placeholders.'),
+      quiet: optionalDuration('How long no newer event came before it runs. Default 0s.'),
+      at_most: optionalDuration(
+        'How long it waits for quiet at most. Default 5m, or quiet if that is longer.',
+      ),
+      running: z
+        .enum(['finish', 'cancel'])
+        .optional()
+        .describe('Whether the agent of an older event finishes or is stopped. Default finish.'),
+    })
+    .optional()
+    .describe(
+      'Of several events with one key the newest runs: a map of key, and of quiet, at_most and running if you like. Default: each runs.',
+    ),
   max_runs: maxRuns
     .optional()
     .describe(
@@ -137,6 +163,7 @@ export const webhookSchema = z.strictObject({
     ),
   event_text: ruleFields.event_text,
   max_value_length: ruleFields.max_value_length,
+  coalesce: ruleFields.coalesce,
   max_runs: ruleFields.max_runs,
   accept_risk: ruleFields.accept_risk,
   enabled: z.boolean().default(true).describe('With false, this path answers 404. Default true.'),

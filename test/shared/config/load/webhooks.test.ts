@@ -296,7 +296,7 @@ describe('rules of a webhook', () => {
           '      - { name: a, agent: echo, prompt_template: x, secret_env: X, deliver_to: lg }\n',
         ),
       },
-      'webhooks.yaml:5:53 webhooks[0].rules[0].secret_env: unknown key (known: name, on, agent, prompt_template, filter, deliver_to, deliver_empty, event_text, max_value_length, accept_risk, max_runs)',
+      'webhooks.yaml:5:53 webhooks[0].rules[0].secret_env: unknown key (known: name, on, agent, prompt_template, filter, deliver_to, deliver_empty, event_text, max_value_length, accept_risk, coalesce, max_runs)',
       'webhooks.yaml:5:68 webhooks[0].rules[0].deliver_to: unknown target "lg" (did you mean "log"?)',
     ],
     'on where the scheme names no event': [
@@ -322,6 +322,15 @@ describe('rules of a webhook', () => {
   })
 
   refuses({
+    'coalesce that would never be quiet, or has no key that can be read': [
+      { webhooks: webhook('    coalesce: { key: "{{evnt.a}}", quiet: 1m, at_most: 1s }\n') },
+      'webhooks.yaml:5:17 webhooks[0].coalesce.key: {{evnt.a}}: only event, event.<path>, headers.<name>, webhook.path, delivery.id, delivery.received_at can be used (did you mean "event"?)',
+      'webhooks.yaml:5:47 webhooks[0].coalesce.at_most: shorter than quiet, so it would never be quiet',
+    ],
+    'coalesce without a key': [
+      { webhooks: webhook('    coalesce: { quiet: 1m }\n') },
+      'webhooks.yaml:5:5 webhooks[0].coalesce.key: missing',
+    ],
     'a limit that is none': [
       { webhooks: webhook('    max_runs: 50/week\n') },
       'webhooks.yaml:5:5 webhooks[0].max_runs: not a number of runs: write it like 50/day or 10/hour',

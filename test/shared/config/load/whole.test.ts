@@ -82,6 +82,7 @@ describe('a configuration', () => {
             filter: [],
             targets: [],
             deliverEmpty: false,
+            coalesce: undefined,
             maxRuns: undefined,
           },
         ],
