@@ -271,7 +271,7 @@ const describeClock = (
   if (timestampUnit === 'ms' && sentMs < nowMs / 100)
     return 'the signature matches, but its time is in seconds: set timestamp_unit: s'
   return ageSeconds > 0
-    ? `the signature matches: the clock of this machine is ${ageSeconds} s fast, or the delivery is that old (delayed, or sent again)`
+    ? `the signature matches: the clock of this machine is ${ageSeconds} s fast, or the delivery is that old (delayed, or sent again): timestamp_tolerance can allow that`
     : `the signature matches: the clock of this machine is ${-ageSeconds} s slow, or that of the sender is fast`
 }
 

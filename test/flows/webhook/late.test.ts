@@ -90,6 +90,8 @@ ${entry('/linear', ofLinear)}${entry('/prompt', `${ofLinear}, late: 0s`)}${entry
     }
     assert.equal(await post('/stripe', await at(4 * minute)), 'accepted')
     assert.equal(await post('/stripe', await at(6 * minute)), 401)
+    const { events } = await daemon.client.get<{ events: EventRecord[] }>('/events?state=rejected')
+    assert.match(events[0]?.detail ?? '', /or the delivery is that old .*timestamp_tolerance/)
     assert.equal(await post('/relayed', await at(59 * minute)), 'accepted')
     for (const age of [61 * minute, -61 * minute])
       assert.equal(await post('/relayed', await at(age)), 401)
