@@ -6,6 +6,7 @@ import { addDaemonCommands } from './commands/daemon/daemon.ts'
 import { addEventsCommands } from './commands/events/events.ts'
 import { addOauthCommands } from './commands/oauth/oauth.ts'
 import { addWebhookCommands } from './commands/webhook/webhook.ts'
+import { addWorkspaceCommands } from './commands/workspace/workspace.ts'
 import { endWithError, usageError } from './errors.ts'
 import { exitUsage } from './exit-code.ts'
 import { run, wholeNumber } from './run-action.ts'
@@ -95,6 +96,9 @@ const addGroups = (
     .option('--all', 'also reloads of the configuration')
     .usage('[options] | show | open | retry | cancel <id>')
     .action(run(async () => (await import('./commands/events/list.ts')).listEvents))
+  const workspace = program
+    .command('workspace')
+    .description('list and remove the mirrors of repositories')
   const config = program.command('config').description('check and edit the configuration')
 
   // The words that a shell wants completed come after `--`.
@@ -104,6 +108,7 @@ const addGroups = (
   if (all.includes('webhook')) addWebhookCommands(webhook)
   if (all.includes('agent')) addAgentCommands(agent, afterDashes)
   if (all.includes('events')) addEventsCommands(events)
+  if (all.includes('workspace')) addWorkspaceCommands(workspace)
   if (all.includes('config')) addConfigCommands(config)
 }
 
@@ -199,7 +204,7 @@ export const runProgram = async (args: readonly string[]): Promise<void> => {
 }
 
 /** With these words a program has all commands. */
-const groups = ['daemon', 'oauth', 'webhook', 'agent', 'events', 'config']
+const groups = ['daemon', 'oauth', 'webhook', 'agent', 'events', 'workspace', 'config']
 
 /** Without `--`, options of the command would be parsed as ours: `exec github gh --version`. */
 const isExec = (args: readonly string[]): boolean =>

@@ -13,7 +13,15 @@ import type { Succession } from './restart/succession.ts'
 import type { ServeWebhook } from './webhook/routes.ts'
 
 /** First parts of paths that belong to the local API; no webhook can have them. */
-const apiSegments = new Set(['oauth', 'events', 'webhooks', 'status', 'metrics', 'daemon'])
+const apiSegments = new Set([
+  'oauth',
+  'events',
+  'webhooks',
+  'status',
+  'metrics',
+  'daemon',
+  'workspaces',
+])
 
 export type AppParts = {
   readonly apiToken: string

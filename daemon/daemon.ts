@@ -31,6 +31,7 @@ import { summarize } from './webhook/compiled-webhook.ts'
 import { createKeepSecret, createOccasion } from './webhook/senders/contact.ts'
 import { tryOutRoutes } from './webhook/dry-run.ts'
 import { createEngine } from './webhook/engine.ts'
+import { Workspaces } from './workspace/workspaces.ts'
 import { createDeliveryWaiters } from './webhook/payload-shape.ts'
 import { createRejectionLog } from './webhook/rejection-log.ts'
 import { KeptPayloads } from './webhook/accepted-event.ts'
@@ -132,6 +133,7 @@ export const createDaemon = (input: StartupInput): Daemon => {
       noteStart(services, started, predecessor ? 'restarted' : 'started')
       await predecessor?.serving({ url, publicUrl, startedAt: services.startedAt.toISOString() })
       intake.queue.resume()
+      void services.workspaces.trim(live.current().config.gateway)
       return {
         url,
         stop: async () => shutdown.stop(),
@@ -177,12 +179,15 @@ const createServices = ({ home, processEnv, started, apiToken, predecessor }: St
     succession,
   })
   const marks = createCommentMarks(apiToken)
+  const run = createRecordedRun(home)
+  const workspaces = new Workspaces({ home, run, access: leadership.access })
   const engineServices = {
     ...memory,
     home,
     queue: intake.queue,
     access: leadership.access,
-    run: createRecordedRun(home),
+    run,
+    workspaces,
     cancelRemote: (id: string) => predecessor?.cancel(id),
     marks,
     log,
@@ -221,6 +226,7 @@ const createServices = ({ home, processEnv, started, apiToken, predecessor }: St
     succession,
     metrics,
     leadership,
+    workspaces,
     live,
     loopGuard: createLoopGuard(marks, memory.messages),
     learners: createDeliveryWaiters(),
@@ -305,6 +311,7 @@ const createRequestHandlers = (
           retry,
           runAgain,
           cancel,
+          workspaces: services.workspaces.store,
           restart,
           shutdown: () => void shutdown.stop(),
         }),

@@ -5,6 +5,7 @@ import { eventNotFound } from './webhook/event-control.ts'
 import { exactRouter } from './http/body.ts'
 import type { EventStream } from './http/sse.ts'
 import type { EventStore } from './events/event-store.ts'
+import type { WorkspaceStore } from './workspace/store.ts'
 import { type StatusParts, buildStatus } from './status.ts'
 
 export type RouteParts = {
@@ -15,13 +16,14 @@ export type RouteParts = {
   /** Runs the payload of an event once more, as the webhook is now. */
   readonly runAgain: (id: string) => EventRecord
   readonly cancel: (id: string) => EventRecord
+  readonly workspaces: Pick<WorkspaceStore, 'list' | 'clear'>
   readonly restart: () => Promise<Restarted>
   readonly shutdown: () => void
 }
 
 /** The local API without logins and tokens (`oauth/routes.ts`). */
 export const apiRoutes = (parts: RouteParts): Router => {
-  const { status, events, stream, retry, runAgain, cancel, restart, shutdown } = parts
+  const { status, events, stream, retry, runAgain, cancel, workspaces, restart, shutdown } = parts
   const router = exactRouter()
   router.get('/status', async (ctx) => {
     ctx.body = await buildStatus(status)
@@ -69,6 +71,12 @@ export const apiRoutes = (parts: RouteParts): Router => {
   router.post('/events/:id/cancel', (ctx) => {
     ctx.body = cancel(String(ctx.params['id']))
     ctx.status = 202
+  })
+  router.get('/workspaces', async (ctx) => {
+    ctx.body = { workspaces: await workspaces.list() }
+  })
+  router.delete('/workspaces', async (ctx) => {
+    ctx.body = await workspaces.clear()
   })
   router.post('/daemon/reload', async (ctx) => {
     const { webhooks, agents } = await status.live.reload()

@@ -111,6 +111,9 @@ const webhooksPart = () => {
   const { properties, $defs } = toJsonSchema('webhooks')
   const { items } = properties.webhooks
   const tests = $defs.filter.additionalProperties.anyOf.at(-1)
+  const { workspace } = items.properties
+  const { description } = workspace
+  items.properties.workspace = { type: 'object', description }
   return `## webhooks.yaml
 
 \`webhooks:\` is a list; each entry is one webhook. \`doorward help webhooks\` explains them, \`doorward webhook add\` writes one.
@@ -118,7 +121,10 @@ const webhooksPart = () => {
 ${tableOf(items)}
 A value of \`filter\` is text, a number or a boolean, a list of which any has to match, or a map of:
 
-${tableOf(tests)}`
+${tableOf(tests)}
+A \`workspace\` is a map of the following; \`doorward help workspaces\` explains it:
+
+${tableOf(workspace)}`
 }
 
 const agentsPart = () => {

@@ -101,6 +101,7 @@ export const helpTopics = {
   'getting-started': 'from nothing to a comment on a pull request',
   webhooks: 'a webhook: its sender, its secret, filter and prompt',
   agents: 'the agents that answer: programs, models, servers',
+  workspaces: 'the code that an agent sees',
   targets: 'where answers go',
   providers: 'an OAuth client of your own, at each provider',
   google: 'Google: a login, mail, tokens for programs',

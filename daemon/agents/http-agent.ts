@@ -25,6 +25,8 @@ export type Question = {
   readonly eventId: string
   /** The sender's id of the delivery, if it has one. */
   readonly deliveryId?: string | undefined
+  /** The code that a program sees. */
+  readonly workspace?: { readonly path: string; readonly access: 'read' | 'write' } | undefined
   /** For an agent with `event_file`: the payload as JSON. */
   readonly payload?: Buffer | undefined
 }

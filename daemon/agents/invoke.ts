@@ -34,7 +34,8 @@ export const createInvoke =
     const { prompt } = question
     const getToken: RunContext['getToken'] = async (provider, minValidityMs) =>
       (await access(provider, { minValidityMs, asker: `agent ${name}` })).accessToken
-    const context = { env, run, getToken, signal, variables: toVariables(question) }
+    const { workspace } = question
+    const context = { env, run, getToken, signal, variables: toVariables(question), workspace }
     switch (agent.kind) {
       case 'echo':
         return cutTo(prompt, agent.output_limit)

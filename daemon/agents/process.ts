@@ -9,7 +9,7 @@ export type ProcessOptions = {
   readonly argv: readonly string[]
   readonly cwd: string
   readonly env: Readonly<Record<string, string>>
-  readonly input: string
+  readonly input: string | Uint8Array
   readonly timeoutMs: number
   readonly outputLimitBytes: number
   /** Stops the program; with the reason `immediately` SIGKILL follows after 0.5 s instead of 5 s. */

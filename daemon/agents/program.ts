@@ -6,6 +6,7 @@ import { expandTilde } from '../../shared/home/home.ts'
 import { networkVariables, proxyPasswords } from '../../shared/network/variables.ts'
 import { toPlainText } from '../../shared/text.ts'
 import { cleanEnvironment, collectSecrets, getProviders, hideSecrets } from './environment.ts'
+import type { Question } from './http-agent.ts'
 import type { RunProcess } from './orphans.ts'
 import type { ProcessResult } from './process.ts'
 import { makeAgentFolder } from './workspace.ts'
@@ -22,6 +23,8 @@ export type RunContext = {
   /** For `oauth:<provider>`. */
   readonly getToken: GetToken
   readonly signal: AbortSignal
+  /** The folder with the code of the event, where its rule has a workspace. */
+  readonly workspace?: Question['workspace']
   /** Identifies the event. */
   readonly variables?: Readonly<Record<string, string>>
 }
@@ -63,7 +66,7 @@ export type ProgramResult = ProcessResult & {
 export const runProgram = async (
   program: Program,
   prompt: string,
-  { env, run, getToken, signal, variables }: RunContext,
+  { env, run, getToken, signal, variables, workspace }: RunContext,
 ): Promise<ProgramResult> => {
   const tokens = new Map<string, string>()
   for (const provider of getProviders(program.env))
@@ -76,7 +79,7 @@ export const runProgram = async (
     const folders = ownFolder && folder !== undefined ? await makeFolders(folder, ownFolder) : {}
     const result = await run({
       argv: program.argv,
-      cwd: getWorkingFolder(program, folder),
+      cwd: workspace?.path ?? getWorkingFolder(program, folder),
       env: cleanEnvironment(env, program.env, tokens, {
         passed: program.passed,
         set: { ...network, ...variables, ...program.set, ...folders },

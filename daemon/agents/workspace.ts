@@ -90,7 +90,8 @@ export const removeOrphanedFolders = async (): Promise<void> => {
         await rm(join(parent, name), { recursive: true, force: true }).catch(() => undefined)
 }
 
-const isOrphaned = (name: string): boolean => {
+/** True for a folder of `makeAgentFolder` whose process has exited. */
+export const isOrphaned = (name: string): boolean => {
   if (!name.startsWith(folderPrefix)) return false
   const [pid, start, namespace, ...more] = name.slice(folderPrefix.length).split('-')
   if (more.length !== 1 || !/^\d+$/.test(pid ?? '') || namespace !== getPidNamespace()) return false

@@ -4,6 +4,7 @@ import type { EventStore } from '../events/event-store.ts'
 import type { Agent } from '../../shared/config/schema.ts'
 import { textOfValue } from '../util/payload-path.ts'
 import { isForm, isMultipart, type Payload } from './parse.ts'
+import type { WorkspaceRequest } from '../workspace/request.ts'
 import type { ByteBudget } from '../util/byte-budget.ts'
 import type { CompiledRule } from './compiled-webhook.ts'
 import type { DeliveryKey } from './dedupe.ts'
@@ -19,6 +20,8 @@ export type AcceptedEvent = {
   readonly prompt: string
   /** For an agent with `event_file`, until the event is over. */
   readonly payload?: Buffer | undefined
+  /** The code that its agent sees. */
+  readonly workspace?: WorkspaceRequest | undefined
   readonly targets: readonly ResolvedTarget[]
   /** What the owner is told of it while it waits. */
   readonly detail?: string | undefined

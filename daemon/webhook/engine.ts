@@ -10,6 +10,7 @@ import { createDeliver } from '../delivery/deliver.ts'
 import type { CommentMarks, OwnMessages } from '../delivery/loop-guard.ts'
 import type { Progress } from '../delivery/multipart.ts'
 import type { OAuth } from '../oauth/oauth.ts'
+import type { Workspaces } from '../workspace/workspaces.ts'
 import { type CompiledWebhook, webhooksByPath } from './compiled-webhook.ts'
 import { nearestByPath } from './senders/contact.ts'
 import { type RunEvent, type RunEventParts, createRunEvent } from './event-runner.ts'
@@ -32,10 +33,11 @@ export type Engine = {
 }
 
 /** What all engines of a daemon share: a change of the configuration does not replace it. */
-export type EngineServices = Omit<RunEventParts, 'invoke' | 'deliver'> & {
+export type EngineServices = Omit<RunEventParts, 'invoke' | 'deliver' | 'prepareWorkspace'> & {
   readonly home: Home
   /** Runs the programs of agents. */
   readonly run: RunProcess
+  readonly workspaces: Workspaces
   /** Fresh tokens of logins. */
   readonly access: OAuth['access']
   readonly marks: CommentMarks
@@ -80,6 +82,11 @@ export const createEngine = (
     byPath,
     nearest: nearestByPath(byPath),
     maxBodyBytes: server.body_limit,
-    runEvent: createRunEvent({ ...parts, invoke, deliver }),
+    runEvent: createRunEvent({
+      ...parts,
+      prepareWorkspace: parts.workspaces.preparer(config.gateway, env),
+      invoke,
+      deliver,
+    }),
   }
 }

@@ -18,6 +18,7 @@ import {
 import { findMiss, readEventKind } from './rules.ts'
 import { readPayload } from './parse.ts'
 import { expandPrompt, fenceIdFor } from './prompt.ts'
+import { expandWorkspace } from '../workspace/request.ts'
 import { expandTargets } from './targets.ts'
 
 /*
@@ -122,6 +123,7 @@ export const runEventAgain = (
     known: { ...known, agent: rule.agentName },
     payload: toEventFile(rule.agent, payload, value),
     prompt: expandPrompt(rule.prompt, scope, rule.values, fenceIdFor(rule.values)),
+    workspace: rule.workspace && expandWorkspace(rule.workspace, scope),
     targets: expandTargets(rule.targets, scope),
     delivery,
   })

@@ -9,6 +9,7 @@ import type { EventStore } from '../events/event-store.ts'
 import type { Log } from '../log/log.ts'
 import type { EventQueue, Job } from '../queue.ts'
 import { cancelled, isCancelled } from '../util/abort.ts'
+import type { PrepareWorkspace } from '../workspace/workspaces.ts'
 import type { AcceptedEvent, RetryableEvents } from './accepted-event.ts'
 import type { SeenDeliveries } from './dedupe.ts'
 import type { EventGroups } from './event-groups.ts'
@@ -247,6 +248,7 @@ type Run = {
 type RunToEnd = (run: Run) => Promise<Partial<EventRecord>>
 
 type RunToEndParts = {
+  readonly prepareWorkspace: PrepareWorkspace
   readonly invoke: Invoke
   readonly deliver: Deliver
   readonly events: EventStore
@@ -255,7 +257,22 @@ type RunToEndParts = {
 
 type Durations = EventRecord['durations']
 
-export const createRunToEnd = ({ invoke, deliver, events, log }: RunToEndParts): RunToEnd => {
+export const createRunToEnd = (parts: RunToEndParts): RunToEnd => {
+  const { prepareWorkspace, invoke, deliver, events, log } = parts
+  const ask = async ({ id, event, signal }: Run) => {
+    const { webhook, prompt, payload, known } = event
+    const { deliveryId, rule } = known
+    const question = { prompt, webhook: webhook.path, rule, eventId: id, deliveryId, payload }
+    const workspace = event.workspace && (await prepareWorkspace(event.workspace, id, signal))
+    try {
+      const code = workspace && { path: workspace.path, access: event.workspace.access }
+      const asked = { ...question, workspace: code }
+      const answer = await invoke(webhook.agentName, webhook.agent, asked, signal)
+      return { answer, notes: workspace?.notes ?? [] }
+    } finally {
+      await workspace?.release()
+    }
+  }
   const bringToTargets = async (
     { id, event, signal, change }: Run,
     text: string,
@@ -297,15 +314,13 @@ export const createRunToEnd = ({ invoke, deliver, events, log }: RunToEndParts):
       }
       if (text === undefined) {
         change({ state: 'running', attempts, durations: { queuedMs } })
-        const { webhook, prompt, payload, known } = event
-        const { deliveryId, rule } = known
-        const question = { prompt, webhook: webhook.path, rule, eventId: id, deliveryId, payload }
-        const answer = await invoke(webhook.agentName, webhook.agent, question, signal)
+        const { answer, notes } = await ask(run)
         text = answer.text
         const durations = time()
         ;({ agentMs } = durations)
         const answered = { state: 'delivering', durations, resultPreview: toPreview(text) } as const
-        change(answer.cut ? { detail: cutDetail, ...answered } : answered, text)
+        const detail = [...(answer.cut ? [cutDetail] : []), ...notes].join('; ')
+        change(detail === '' ? answered : { detail, ...answered }, text)
       } else {
         change({ state: 'delivering', attempts, durations: { queuedMs, agentMs } })
       }

@@ -36,6 +36,7 @@ import { receive, type ReceivedBody } from './receive.ts'
 import type { DiagnoseRefusal } from './signature-diagnosis.ts'
 import { invalid, type SignatureHeaders } from './signature-header.ts'
 import { expandTargets } from './targets.ts'
+import { expandWorkspace } from '../workspace/request.ts'
 import { type VerifiedBody, verify } from './verify.ts'
 
 /*
@@ -202,6 +203,7 @@ const processBody = (
     const { values } = rule
     const prompt = expandPrompt(rule.prompt, scope, values, fenceIdFor(values))
     const targets = expandTargets(rule.targets, scope)
+    const workspace = rule.workspace && expandWorkspace(rule.workspace, scope)
     const known = toKnownDelivery(delivery, rule)
     const file = toEventFile(rule.agent, { body: verified, headers }, payload)
     const seenAs = ofRule(key, rule.name)
@@ -210,6 +212,7 @@ const processBody = (
       receivedAt,
       known,
       prompt,
+      workspace,
       payload: file,
       targets,
       ...describeCoalesced(groupOf.get(rule)),

@@ -1,3 +1,5 @@
+import type { GitOptions, GitOutput } from './git.ts'
+
 /** The code that one run of an agent sees: a worktree of the mirror of a repository. */
 export type Workspace = {
   /** The folder of the worktree. */
@@ -10,6 +12,11 @@ export type Workspace = {
   readonly base: string | undefined
   /** The mirror. */
   readonly gitDir: string
+  /**
+   * Runs git in the mirror, for a diff and the like. A file that a partial clone left out is fetched with the
+   * login of the workspace.
+   */
+  readonly git: (args: readonly string[], options?: Partial<GitOptions>) => Promise<GitOutput>
   /** What the owner should know, for the detail of the event. */
   readonly notes: readonly string[]
   /**

@@ -13,6 +13,7 @@ import { type Filter, parseFilter, valueConditions } from '../filter/conditions.
 import type { Agent } from './schema.ts'
 import { parseTarget, type Target, targetPaths } from './targets.ts'
 import type { RuleEntry } from './webhook-schema.ts'
+import { parseWorkspace, workspacePaths, type WorkspaceSettings } from './workspace.ts'
 import type { Problem, YamlFile, YamlPath } from './yaml.ts'
 
 /** What runs for a delivery to a webhook, compiled once. A definition without `rules` has one without a name. */
@@ -29,6 +30,7 @@ export type Rule = {
     readonly eventText: 'fenced' | 'plain'
     readonly maxValueLength: number | undefined
   }
+  readonly workspace: WorkspaceSettings | undefined
   readonly targets: readonly Target[]
   /** Whether an empty answer is delivered. */
   readonly deliverEmpty: boolean
@@ -53,7 +55,9 @@ export type EventName = string
 export type ValidRuleFields = { readonly [Key in keyof RuleEntry]?: RuleEntry[Key] | undefined }
 
 /** The parsed fields of one rule that are given and valid. */
-export type ParsedRule = Partial<Pick<Rule, 'on' | 'filter' | 'prompt' | 'targets' | 'coalesce'>>
+export type ParsedRule = Partial<
+  Pick<Rule, 'on' | 'filter' | 'prompt' | 'workspace' | 'targets' | 'coalesce'>
+>
 
 /** Checks what a schema cannot in the fields of a rule, which stand at `place` of the file. */
 export const checkRule = (
@@ -77,6 +81,7 @@ export const checkRule = (
 
   const { on, agent, prompt_template: template, filter, deliver_to: deliverTo } = entry
   const [coalesce] = entry.coalesce ? parseCoalesce(entry.coalesce, attempt) : []
+  const { workspace: code } = entry
   if (agent !== undefined && agentNames && !agentNames.includes(agent))
     at(
       ['agent'],
@@ -89,6 +94,7 @@ export const checkRule = (
     report: (key, reason, hint) => at(['filter', ...key], reason, hint),
     plainTextAt: (key) => file.plainTextAt([...place, 'filter', ...key]),
   })
+  const [workspace] = code ? attempt(['workspace'], () => parseWorkspace(code)) : []
   const targets = [deliverTo ?? []]
     .flat()
     .flatMap((text, position) =>
@@ -101,6 +107,7 @@ export const checkRule = (
     ...(on && { on: [on].flat() }),
     ...(filter && { filter: conditions }),
     ...(prompt && { prompt }),
+    ...(workspace && { workspace }),
     ...(deliverTo !== undefined && { targets }),
     ...(coalesce && { coalesce }),
   }
@@ -127,9 +134,16 @@ const parseCoalesce = (
 const usualAtMostMs = 300_000
 
 /** What the templates of a rule read of a delivery. */
-export const scopePaths = ({ filter = [], prompt, targets = [], coalesce }: ParsedRule): Path[] => [
+export const scopePaths = ({
+  filter = [],
+  prompt,
+  workspace,
+  targets = [],
+  coalesce,
+}: ParsedRule): Path[] => [
   ...valueConditions(filter).map(({ path }) => path),
   ...(prompt ? pathsIn(prompt) : []),
+  ...(workspace ? workspacePaths(workspace) : []),
   ...(coalesce ? pathsIn(coalesce.key) : []),
   ...targets.flatMap(targetPaths),
 ]
@@ -138,7 +152,7 @@ export const scopePaths = ({ filter = [], prompt, targets = [], coalesce }: Pars
 export const compileRule = (
   entry: RuleEntry & { readonly name?: string },
   agents: Readonly<Record<string, Agent>>,
-  { on, prompt, filter = [], targets = [], coalesce }: ParsedRule,
+  { on, prompt, filter = [], workspace, targets = [], coalesce }: ParsedRule,
 ): Rule => {
   const { agent: agentName = '' } = entry
   const agent = agents[agentName]
@@ -152,6 +166,7 @@ export const compileRule = (
     agent,
     prompt,
     values: getValues(entry, agent),
+    workspace,
     targets,
     deliverEmpty: entry.deliver_empty ?? false,
     coalesce,

@@ -184,6 +184,15 @@ export const gatewayFileSchema = z.strictObject({
         .describe('Events kept in memory. Default 200.'),
     })
     .prefault({}),
+  workspaces: z
+    .strictObject({
+      max_size: size(
+        '10gb',
+        'Mirrors of repositories that were not used for longest are removed above it.',
+      ),
+      keep: duration('30d', 'A mirror that was not used for so long is removed.'),
+    })
+    .prefault({}),
   providers: z
     .record(
       z.string().regex(providerNameForm, {

@@ -188,7 +188,15 @@ export const makesFolders = (path: string): boolean => !isAbsolute(path) && !pat
 export const fixedFolder = ({ source }: Template, homeFolder: string): string =>
   dirname(resolveTargetFile(`${source.split('{{')[0]}x`, homeFolder))
 
-const ownNames = new Set(['.env', 'accounts.json', 'config', 'run', 'tokens', 'clients'])
+const ownNames = new Set([
+  '.env',
+  'accounts.json',
+  'config',
+  'run',
+  'tokens',
+  'clients',
+  'workspaces',
+])
 
 /**
  * True for files that doorward reads or keeps secret under the home, and its log. A payload may choose the

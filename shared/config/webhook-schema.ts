@@ -11,6 +11,7 @@ import {
   optionalDuration,
   rate,
 } from './values.ts'
+import { workspaceSchema } from './workspace.ts'
 
 /*
  * The schema of one entry of webhooks.yaml.
@@ -52,6 +53,9 @@ const ruleFields = {
     .describe(
       'Path to expected value, compared as text; all must match; a list means any, and a map holds tests such as glob. any and none are lists of filters.',
     ),
+  workspace: workspaceSchema
+    .optional()
+    .describe('The code that the agent sees: a commit of a repository, checked out for each run.'),
   deliver_to: z
     .union([z.string(), z.array(z.string()).min(1)])
     .optional()
@@ -145,6 +149,7 @@ export const webhookSchema = z.strictObject({
     ),
   ...senderFields,
   filter: ruleFields.filter,
+  workspace: ruleFields.workspace,
   deliver_to: ruleFields.deliver_to,
   deliver_empty: ruleFields.deliver_empty,
   dedupe: z

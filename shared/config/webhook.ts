@@ -44,6 +44,7 @@ export const reservedSegments = [
   'metrics',
   'health',
   'daemon',
+  'workspaces',
 ]
 
 /**

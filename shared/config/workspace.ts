@@ -1,4 +1,8 @@
-import type { Template } from '../templates.ts'
+import { z } from 'zod'
+import { DoorwardError } from '../errors.ts'
+import type { Path } from '../paths.ts'
+import { isFixed, parseTemplate, pathsIn, type Template } from '../templates.ts'
+import { isLoginName } from './name-forms.ts'
 
 /** What a rule says about the code that its agent sees. */
 export type WorkspaceSettings = {
@@ -15,3 +19,58 @@ export type WorkspaceSettings = {
 /** What `{{context.<name>}}` of a prompt can hold. */
 export const contextNames = ['diff', 'files', 'commits', 'failed-logs', 'comments'] as const
 export type ContextName = (typeof contextNames)[number]
+
+const template = z.string().min(1)
+const unsupported = (what: string) =>
+  z.literal(false, `${what} are not supported: write false, or leave it out`).optional()
+
+export const workspaceSchema = z.strictObject({
+  repo: template.describe('owner/name, an https address, or a path on this machine.'),
+  ref: template.describe('The commit, branch or tag that is checked out.'),
+  base: template
+    .optional()
+    .describe('What it is compared with; files that steer an agent are taken from it.'),
+  login: z
+    .string()
+    .refine(isLoginName, 'not a login such as github or github@work')
+    .optional()
+    .describe('The login whose token fetches. Default: that of the host.'),
+  access: z
+    .enum(['read', 'write'])
+    .default('read')
+    .describe('What a sandbox lets the agent do there. Default read.'),
+  depth: z
+    .int()
+    .min(1)
+    .max(1_000_000)
+    .optional()
+    .describe('Commits that are fetched. Default: all, without their files.'),
+  lfs: unsupported('files in LFS').describe('Only false: files in LFS stay pointers.'),
+  submodules: unsupported('submodules').describe('Only false: submodules are left out.'),
+})
+
+/** Throws `config-invalid`. */
+export const parseWorkspace = (entry: z.output<typeof workspaceSchema>): WorkspaceSettings => {
+  const { repo, ref, base, login, access, depth } = entry
+  const parsed = parseTemplate(repo)
+  if (/^[/~]/.test(repo) && !isFixed(parsed))
+    throw new DoorwardError('config-invalid', 'an event cannot choose a path on this machine', {
+      hint: 'write the whole path, owner/name or an https address',
+    })
+  if (/^(git@|ssh:|git:|file:)/.test(repo))
+    throw new DoorwardError('config-invalid', 'git uses https here, with the token of a login', {
+      hint: 'write owner/name, or https://host/owner/name.git',
+    })
+  return {
+    repo: parsed,
+    ref: parseTemplate(ref),
+    base: base === undefined ? undefined : parseTemplate(base),
+    login,
+    access,
+    depth,
+  }
+}
+
+/** The paths of the values that it reads of a delivery. */
+export const workspacePaths = ({ repo, ref, base }: WorkspaceSettings): Path[] =>
+  [repo, ref, base].flatMap((part) => (part ? pathsIn(part) : []))

@@ -12,6 +12,7 @@ export type Home = {
   readonly clients: string
   readonly accounts: string
   readonly run: string
+  readonly workspaces: string
   readonly logs: string
   readonly daemonJson: string
   readonly apiToken: string
@@ -34,6 +35,7 @@ export const resolveHome = (option?: string, env: NodeJS.ProcessEnv = process.en
     clients: join(root, 'clients'),
     accounts: join(root, 'accounts.json'),
     run: join(root, 'run'),
+    workspaces: join(root, 'workspaces'),
     logs: join(root, 'logs'),
     daemonJson: join(root, 'run', 'daemon.json'),
     apiToken: join(root, 'run', 'api.token'),

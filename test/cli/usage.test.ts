@@ -97,7 +97,7 @@ describe('cli: usage', () => {
     [
       'the name of a command of two groups',
       ['list'],
-      /command 'list'\nhint: did you mean "oauth list" or "webhook list"\?/,
+      /command 'list'\nhint: did you mean "oauth list" or "webhook list" or "workspace list"\?/,
     ],
     [
       'the name of a command that is like another',

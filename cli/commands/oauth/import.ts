@@ -1,11 +1,12 @@
 import { execFile } from 'node:child_process'
 import type { ImportedLogin } from '../../../shared/api.ts'
+import { gitHosts } from '../../../shared/config/git-hosts.ts'
 import { DoorwardError, systemCode } from '../../../shared/errors.ts'
 import { toPlainLine } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
 import { withDaemon } from '../../daemon-client/ensure.ts'
 import { confirm } from '../../terminal/confirm.ts'
-import { gatewayValue, gitHosts } from './git-credential.ts'
+import { gatewayValue } from './git-credential.ts'
 import { loginBefore, toLoginName } from './login.ts'
 
 /** gh may ask a keychain, which may ask its user. */

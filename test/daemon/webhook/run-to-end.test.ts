@@ -15,6 +15,7 @@ describe('the times of a run', () => {
     const targets = [{ target: 'log', state: 'waiting' as const, attempts: 0 }]
     const { id } = events.add(new Date(), { state: 'queued', targets })
     const runToEnd = createRunToEnd({
+      prepareWorkspace: async () => assert.fail('it has no workspace'),
       invoke: async () => ({ text: 'answer', cut: false }),
       deliver: async () => [],
       events,

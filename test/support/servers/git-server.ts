@@ -1,21 +1,35 @@
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFile, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:http'
+import { mkdir, symlink, writeFile } from 'node:fs/promises'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { join, normalize } from 'node:path'
+import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { cleanEnvironment } from '../daemon/daemon.ts'
 import { temporaryFolder } from '../temporary.ts'
 
-/** A repository of one commit behind HTTP Basic, by git's dumb protocol (gitprotocol-http(5)). */
+/** A repository of one commit behind HTTP Basic, by git's own server (git-http-backend(1)). */
 export type GitServer = {
   readonly origin: string
   readonly url: string
+  /** The bare repository. */
+  readonly folder: string
   /** What came as name and password, one entry for each request that had any. */
   readonly logins: string[]
+  /** Method and path of each request. */
+  readonly requests: string[]
+  /** Runs git in a clone that may push. */
+  readonly git: (...args: string[]) => Promise<string>
+  /** Commits these files in the clone and pushes it; returns the hash. */
+  readonly push: (files: GitFiles, options?: PushOptions) => Promise<string>
   readonly close: () => void
 }
+
+/** The content of a file by its path; `{ link }` for a symbolic link, undefined to remove it. */
+export type GitFiles = Readonly<Record<string, string | { readonly link: string } | undefined>>
+
+/** By default the branch main. */
+export type PushOptions = { readonly to?: string; readonly force?: boolean }
 
 const run = promisify(execFile)
 
@@ -29,44 +43,111 @@ export const gitEnvironment = (configuration: string): Record<string, string> =>
   SSH_ASKPASS: '',
 })
 
-/** Starts one that lets in whoever has this password, whatever the name. */
-export const startGitServer = async (password: string): Promise<GitServer> => {
-  const folder = await temporaryFolder()
-  const env = gitEnvironment(join(folder, 'gitconfig'))
-  const git = async (...args: string[]) => run('git', args, { cwd: folder, env })
-  await writeFile(join(folder, 'gitconfig'), '[user]\nname = Ada\nemail = ada@example.com\n')
-  await git('init', '--quiet', '--initial-branch=main', 'work')
-  await writeFile(join(folder, 'work', 'hello.txt'), 'hello\n')
-  await git('-C', 'work', 'add', '.')
-  await git('-C', 'work', 'commit', '--quiet', '--message', 'one')
-  await git('clone', '--quiet', '--bare', 'work', 'repository.git')
-  await git('-C', 'repository.git', 'update-server-info')
+/** Starts one that lets in whoever has this password, whatever the name; everyone, without a password. */
+export const startGitServer = async (
+  password: string | undefined,
+  name = 'repository',
+): Promise<GitServer> => {
+  const root = await temporaryFolder()
+  const env = gitEnvironment(join(root, 'gitconfig'))
+  const work = join(root, 'work')
+  const bare = join(root, 'served', `${name}.git`)
+  const git = async (...args: string[]) =>
+    (await run('git', args, { cwd: work, env, maxBuffer: 2 ** 26 })).stdout.trim()
+  await writeFile(join(root, 'gitconfig'), '[user]\nname = Ada\nemail = ada@example.com\n')
+  await mkdir(work)
+  await git('init', '--quiet', '--initial-branch=main')
+  await writeFile(join(work, 'hello.txt'), 'hello\n')
+  await git('add', '.')
+  await git('commit', '--quiet', '--message', 'one')
+  await git('clone', '--quiet', '--bare', work, bare)
+  await git('remote', 'add', 'origin', bare)
+  const settings = ['uploadpack.allowFilter', 'uploadpack.allowAnySHA1InWant', 'http.receivepack']
+  for (const setting of settings) await git(`--git-dir=${bare}`, 'config', setting, 'true')
 
   const logins: string[] = []
+  const requests: string[] = []
   const server = createServer((request, response) => {
-    void (async () => {
-      const [, basic] = /^Basic (.+)$/.exec(request.headers.authorization ?? '') ?? []
-      const login = basic && Buffer.from(basic, 'base64').toString()
-      if (login) logins.push(login)
-      if (!login?.endsWith(`:${password}`)) {
-        response.writeHead(401, { 'www-authenticate': 'Basic realm="git"' }).end()
-        return
-      }
-      const { pathname } = new URL(request.url ?? '/', 'http://loopback')
-      const file = await readFile(join(folder, normalize(pathname))).catch(() => undefined)
-      response.writeHead(file ? 200 : 404, { 'content-type': 'text/plain' }).end(file)
-    })()
+    const [, basic] = /^Basic (.+)$/.exec(request.headers.authorization ?? '') ?? []
+    const login = basic && Buffer.from(basic, 'base64').toString()
+    requests.push(`${request.method} ${request.url}`)
+    if (login) logins.push(login)
+    if (password !== undefined && !login?.endsWith(`:${password}`)) {
+      response.writeHead(401, { 'www-authenticate': 'Basic realm="git"' }).end()
+      return
+    }
+    serve(request, response, { ...env, GIT_PROJECT_ROOT: join(root, 'served') })
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   return {
     origin,
-    url: `${origin}/repository.git`,
+    url: `${origin}/${name}.git`,
+    folder: bare,
     logins,
+    requests,
+    git,
+    push: async (files, { to = 'refs/heads/main', force = false } = {}) => {
+      for (const [path, content] of Object.entries(files)) {
+        const place = join(work, path)
+        await mkdir(dirname(place), { recursive: true })
+        await git('rm', '--quiet', '--cached', '--ignore-unmatch', '-r', '--', path)
+        await run('rm', ['-rf', '--', place])
+        if (typeof content === 'string') await writeFile(place, content)
+        else if (content) await symlink(content.link, place)
+      }
+      await git('add', '--all', '--force')
+      await git('commit', '--quiet', '--allow-empty', '--message', 'more')
+      await git('push', '--quiet', ...(force ? ['--force'] : []), 'origin', `HEAD:${to}`)
+      return git('rev-parse', 'HEAD')
+    },
     close: () => {
       server.close()
       server.closeAllConnections()
     },
   }
+}
+
+/** One request by the CGI program (RFC 3875). */
+const serve = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  env: Readonly<Record<string, string>>,
+): void => {
+  const { pathname, search } = new URL(request.url ?? '/', 'http://loopback')
+  const { headers } = request
+  const child = spawn('git', ['http-backend'], {
+    env: {
+      ...env,
+      GIT_HTTP_EXPORT_ALL: '1',
+      REQUEST_METHOD: request.method ?? 'GET',
+      PATH_INFO: decodeURIComponent(pathname),
+      QUERY_STRING: search.slice(1),
+      CONTENT_TYPE: headers['content-type'] ?? '',
+      CONTENT_LENGTH: headers['content-length'] ?? '',
+      HTTP_CONTENT_ENCODING: headers['content-encoding'] ?? '',
+      GIT_PROTOCOL: String(headers['git-protocol'] ?? ''),
+      REMOTE_USER: 'ada',
+      REMOTE_ADDR: '127.0.0.1',
+    },
+    stdio: ['pipe', 'pipe', 'ignore'],
+  })
+  child.stdin.on('error', () => undefined)
+  request.pipe(child.stdin)
+  let head = ''
+  const readHead = (chunk: Buffer) => {
+    head += chunk.toString('latin1')
+    const end = head.indexOf('\r\n\r\n')
+    if (end === -1) return
+    child.stdout.off('data', readHead)
+    const lines = head.slice(0, end).split('\r\n')
+    const fields = lines.map((line) => line.split(/: (.*)/s).slice(0, 2) as [string, string])
+    const { Status = '200', ...others } = Object.fromEntries(fields) as Record<string, string>
+    response.writeHead(Number.parseInt(Status, 10), others)
+    response.write(Buffer.from(head.slice(end + 4), 'latin1'))
+    child.stdout.pipe(response)
+  }
+  child.stdout.on('data', readHead)
+  child.once('error', () => response.destroy())
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { gitHosts, hostAt, readQuestion } from '../../../../cli/commands/oauth/git-credential.ts'
+import { readQuestion } from '../../../../cli/commands/oauth/git-credential.ts'
+import { gitHosts, hostAt } from '../../../../shared/config/git-hosts.ts'
 
 const asks = (protocol: string, host: string) => ({ protocol, host, username: undefined })
 

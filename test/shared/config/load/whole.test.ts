@@ -80,6 +80,7 @@ describe('a configuration', () => {
             values: { eventText: 'plain', maxValueLength: undefined },
             acceptsRisk: false,
             filter: [],
+            workspace: undefined,
             targets: [],
             deliverEmpty: false,
             coalesce: undefined,

@@ -1,0 +1,187 @@
+import { devNull } from 'node:os'
+import { DoorwardError, systemCode } from '../../shared/errors.ts'
+import { networkVariables } from '../../shared/network/variables.ts'
+import { toPlainText } from '../../shared/text.ts'
+import { cleanEnvironment, hideSecrets } from '../agents/environment.ts'
+import type { RunProcess } from '../agents/orphans.ts'
+
+/*
+ * The one way in which git runs here. A repository comes from outside, and so may a worktree that an agent has
+ * changed: git gets no configuration but ours, no hook, filter or helper of theirs, and one protocol.
+ */
+
+/** A repository at another place, and what opens it. */
+export type Remote = {
+  readonly url: string
+  readonly protocol: 'https' | 'http' | 'file'
+  /** For this origin alone, and only when it asks. */
+  readonly credential?:
+    { readonly origin: string; readonly username: string; readonly token: string } | undefined
+}
+
+export type GitOptions = {
+  /** Of the repository, where there is one yet. */
+  readonly gitDir?: string | undefined
+  readonly worktree?: string | undefined
+  readonly index?: string | undefined
+  readonly cwd: string
+  /** Nothing is fetched without it, not even what a partial clone left out. */
+  readonly remote?: Remote | undefined
+  readonly input?: string | Uint8Array
+  readonly signal: AbortSignal
+  readonly timeoutMs?: number
+  readonly outputLimitBytes?: number
+}
+
+export type GitOutput = {
+  readonly stdout: Buffer
+  /** True when the output was longer than the limit. */
+  readonly cut: boolean
+}
+
+/** Runs git. Throws `GitFailed`, or a `DoorwardError` where git is missing, or stopped. */
+export type Git = (args: readonly string[], options: GitOptions) => Promise<GitOutput>
+
+/** What git wrote to standard error, without a token. */
+export class GitFailed extends Error {
+  override readonly name = 'GitFailed'
+}
+
+const defaultTimeoutMs = 30 * 60_000
+const defaultLimitBytes = 256 * 1024 * 1024
+
+/** `GIT_CONFIG_GLOBAL` is the newest thing that we need. */
+const oldestVersion = [2, 32] as const
+
+export const createGit = (run: RunProcess, env: NodeJS.ProcessEnv): Git => {
+  let isNewEnough = false
+  const git: Git = async (args, options) => {
+    const { cwd, remote, signal, timeoutMs = defaultTimeoutMs } = options
+    const { outputLimitBytes = defaultLimitBytes } = options
+    const result = await run({
+      argv: ['git', ...args],
+      cwd,
+      env: { ...ownEnvironment(env), ...toVariables(options) },
+      input: options.input ?? '',
+      timeoutMs,
+      outputLimitBytes,
+      signal,
+      folder: undefined,
+    }).catch((error: unknown) => {
+      throw toStartError(error)
+    })
+    if (result.reason === 'stopped')
+      throw new DoorwardError('agent-stopped', 'git was stopped because the daemon stops')
+    if (result.reason === 'timeout')
+      throw new DoorwardError('workspace-failed', `git took longer than ${timeoutMs / 60_000} min`)
+    if (result.exitCode !== 0) {
+      const { token } = remote?.credential ?? {}
+      const secrets = new Map(token === undefined ? [] : [[token, 'token']])
+      throw new GitFailed(hideSecrets(toPlainText(result.stderr.toString()).trim(), secrets))
+    }
+    return result
+  }
+  return async (args, options) => {
+    if (!isNewEnough) checkVersion(String((await git(['version'], options)).stdout))
+    isNewEnough = true
+    return git(args, options)
+  }
+}
+
+const checkVersion = (text: string): void => {
+  const [, major = '0', minor = '0'] = /(\d+)\.(\d+)/.exec(text) ?? []
+  const [oldMajor, oldMinor] = oldestVersion
+  if (Number(major) > oldMajor || (Number(major) === oldMajor && Number(minor) >= oldMinor)) return
+  throw new DoorwardError(
+    'workspace-git-missing',
+    `git ${major}.${minor} is too old for a workspace`,
+    { hint: `install git ${oldestVersion.join('.')} or newer` },
+  )
+}
+
+const toStartError = (error: unknown): unknown =>
+  systemCode(error) === 'ENOENT' || systemCode(error) === 'EACCES'
+    ? new DoorwardError('workspace-git-missing', "there is no git on the daemon's PATH", {
+        cause: error,
+        hint: `install git ${oldestVersion.join('.')} or newer, then: doorward daemon stop && doorward daemon start`,
+      })
+    : error
+
+/** Without the owner's files: no configuration, `.netrc`, key, agent or helper. */
+const ownEnvironment = (env: NodeJS.ProcessEnv): Record<string, string> => {
+  const network = networkVariables(env)
+  const certificates = network['SSL_CERT_FILE']
+  return {
+    ...cleanEnvironment(env, {}),
+    ...network,
+    ...(certificates !== undefined && { GIT_SSL_CAINFO: certificates }),
+    HOME: devNull,
+    USERPROFILE: devNull,
+    XDG_CONFIG_HOME: devNull,
+    LANGUAGE: '',
+    LC_ALL: 'C',
+    GIT_CONFIG_NOSYSTEM: '1',
+    GIT_CONFIG_GLOBAL: devNull,
+    GIT_ATTR_NOSYSTEM: '1',
+    GIT_TERMINAL_PROMPT: '0',
+    GIT_OPTIONAL_LOCKS: '0',
+    GIT_NO_REPLACE_OBJECTS: '1',
+    GIT_LITERAL_PATHSPECS: '1',
+    GIT_AUTHOR_NAME: 'doorward',
+    GIT_AUTHOR_EMAIL: 'doorward@localhost',
+    GIT_COMMITTER_NAME: 'doorward',
+    GIT_COMMITTER_EMAIL: 'doorward@localhost',
+  }
+}
+
+const settings: readonly (readonly [name: string, value: string])[] = [
+  ['core.hooksPath', devNull],
+  ['core.fsmonitor', 'false'],
+  ['core.attributesFile', devNull],
+  ['core.excludesFile', devNull],
+  ['core.autocrlf', 'false'],
+  ['core.protectHFS', 'true'],
+  ['core.protectNTFS', 'true'],
+  ['protocol.allow', 'never'],
+  ['http.followRedirects', 'false'],
+  // A connection that moves less than 1 KB/s for a minute is dead.
+  ['http.lowSpeedLimit', '1000'],
+  ['http.lowSpeedTime', '60'],
+  // Empty: no other helper is asked.
+  ['credential.helper', ''],
+  ['submodule.recurse', 'false'],
+  ['fetch.recurseSubmodules', 'false'],
+  ['fetch.unpackLimit', '1'],
+  // Tidying up happens while git runs here, not behind our back.
+  ['gc.autoDetach', 'false'],
+  ['maintenance.autoDetach', 'false'],
+  ['checkout.workers', '0'],
+  ['diff.ignoreSubmodules', 'all'],
+]
+
+const toVariables = (options: GitOptions): Record<string, string> => {
+  const { gitDir, worktree, index, remote } = options
+  const pairs = [...settings]
+  if (remote) pairs.push([`protocol.${remote.protocol}.allow`, 'always'])
+  const { origin, username = '', token = '' } = remote?.credential ?? {}
+  if (origin !== undefined) pairs.push([`credential.${origin}.helper`, helper])
+  return {
+    ...(gitDir !== undefined && { GIT_DIR: gitDir }),
+    ...(worktree !== undefined && { GIT_WORK_TREE: worktree }),
+    ...(index !== undefined && { GIT_INDEX_FILE: index }),
+    ...(origin !== undefined && { [userVariable]: username, [tokenVariable]: token }),
+    GIT_CONFIG_COUNT: String(pairs.length),
+    ...Object.fromEntries(
+      pairs.flatMap(([name, value], place) => [
+        [`GIT_CONFIG_KEY_${place}`, name],
+        [`GIT_CONFIG_VALUE_${place}`, value],
+      ]),
+    ),
+  }
+}
+
+const userVariable = 'DOORWARD_GIT_USER'
+const tokenVariable = 'DOORWARD_GIT_TOKEN'
+
+/** Reads the token from its environment: arguments are visible to other users. */
+const helper = `!f() { test "$1" = get && printf 'username=%s\\npassword=%s\\n' "$${userVariable}" "$${tokenVariable}"; }; f`

@@ -1,0 +1,46 @@
+/*
+ * Files that steer an agent, or its program: instructions, settings, tools and environment. A change that an
+ * agent is to judge must not bring its own.
+ */
+
+const folders = [
+  '.claude',
+  '.codex',
+  '.gemini',
+  '.cursor',
+  '.opencode',
+  '.agents',
+  '.clinerules',
+  '.windsurf',
+]
+
+const files = [
+  'claude.md',
+  'claude.local.md',
+  'agents.md',
+  'agents.override.md',
+  'agent.md',
+  'gemini.md',
+  'qwen.md',
+  '.mcp.json',
+  'opencode.json',
+  'opencode.jsonc',
+  'copilot-instructions.md',
+  '.cursorrules',
+  '.windsurfrules',
+  '.clinerules',
+  '.geminiignore',
+  '.aider.conf.yml',
+  // Programs that are built with Bun read these in their folder.
+  'bunfig.toml',
+]
+
+/** `.env`, `.env.local`: programs read variables from them, such as the address of a model. */
+const other = /^\.env(\.|$)|\.instructions\.md$/
+
+/** Whether a path of a tree, with `/` between its parts, is such a file. File systems may ignore case. */
+export const steersAgent = (path: string): boolean => {
+  const parts = path.split('/').map((part) => part.toUpperCase().toLowerCase())
+  const name = parts.at(-1) ?? ''
+  return parts.some((part) => folders.includes(part)) || files.includes(name) || other.test(name)
+}

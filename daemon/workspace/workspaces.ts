@@ -1,0 +1,161 @@
+import { basename, join } from 'node:path'
+import type { Gateway } from '../../shared/config/schema.ts'
+import { DoorwardError, systemCode } from '../../shared/errors.ts'
+import { type Home, systemReason } from '../../shared/home/home.ts'
+import type { RunProcess } from '../agents/orphans.ts'
+import { makeAgentFolder } from '../agents/workspace.ts'
+import type { OAuth } from '../oauth/oauth.ts'
+import { commitChanges } from './commit.ts'
+import { createGit, type Git, type Remote } from './git.ts'
+import { fetchCommits, type Mirror, openMirror, toWorkspaceError } from './mirror.ts'
+import { checkRef, findRepository, type Repository, type WorkspaceRequest } from './request.ts'
+import { removeFolder, WorkspaceStore } from './store.ts'
+import type { Workspace } from './workspace.ts'
+import { checkOut } from './worktree.ts'
+
+/** Makes the code of one event ready. Throws a `workspace-…` error, or why there is no token. */
+export type PrepareWorkspace = (
+  request: WorkspaceRequest,
+  eventId: string,
+  signal: AbortSignal,
+) => Promise<Workspace>
+
+type WorkspacesParts = {
+  readonly home: Pick<Home, 'workspaces'>
+  /** Runs git. */
+  readonly run: RunProcess
+  readonly access: OAuth['access']
+  /** Until a commit is asked for again that is not there yet. */
+  readonly delaysMs?: readonly number[]
+}
+
+/** A fetch may take long. */
+const tokenValidityMs = 10 * 60_000
+const trimEveryMs = 60 * 60_000
+
+/** All mirrors and worktrees of a home, whatever the configuration is. */
+export class Workspaces {
+  readonly store: WorkspaceStore
+  readonly #parts: WorkspacesParts
+  #trimmedAt = Number.NEGATIVE_INFINITY
+
+  constructor(parts: WorkspacesParts) {
+    this.#parts = parts
+    this.store = new WorkspaceStore(parts.home.workspaces)
+  }
+
+  /** With the hosts, logins and variables of one configuration. */
+  preparer(gateway: Gateway, env: NodeJS.ProcessEnv): PrepareWorkspace {
+    const git = createGit(this.#parts.run, env)
+    return async (request, eventId, signal) => {
+      try {
+        return await this.#prepare(git, gateway, request, eventId, signal)
+      } catch (error) {
+        if (error instanceof DoorwardError) throw error
+        if (signal.aborted)
+          throw new DoorwardError('agent-stopped', 'the workspace was left as the daemon stops')
+        throw toFileError(toWorkspaceError(error, request.repo), request.repo)
+      }
+    }
+  }
+
+  /** Removes what is left over, old, or too much; at most once an hour. Throws nothing. */
+  async trim({ workspaces }: Gateway): Promise<void> {
+    if (performance.now() - this.#trimmedAt < trimEveryMs) return
+    this.#trimmedAt = performance.now()
+    const limits = { maxBytes: workspaces.max_size, keepMs: workspaces.keep }
+    await this.store.trim(limits).catch(() => undefined)
+  }
+
+  async #prepare(
+    git: Git,
+    gateway: Gateway,
+    request: WorkspaceRequest,
+    eventId: string,
+    signal: AbortSignal,
+  ): Promise<Workspace> {
+    const ref = checkRef(request.ref, 'ref')
+    const base = request.base === undefined ? undefined : checkRef(request.base, 'base')
+    const repository = findRepository(request, gateway)
+    const remote = await this.#toRemote(repository)
+    const folder = this.store.folderOf(repository.url, request.depth)
+    const { withLock } = this.store
+    // In the lock, so that a mirror with a run is never removed.
+    const place = await withLock(folder, async () =>
+      makeAgentFolder(await this.store.makeRunsFolder(folder)),
+    )
+    const release = async () => {
+      await removeFolder(place).catch(() => undefined)
+      await this.store.removeEmpty(folder).catch(() => undefined)
+      void this.trim(gateway)
+    }
+    try {
+      const { pull, depth } = request
+      const wanted = { ref, base, pull, depth }
+      const { commits, mirror } = await withLock(folder, async () => {
+        const { gitDir, isNew } = await openMirror(git, folder, remote, signal)
+        const mirror: Mirror = { gitDir, remote, repository: request.repo }
+        const delaysMs = this.#parts.delaysMs ?? [1000, 3000]
+        try {
+          const run = basename(place)
+          const commits = await fetchCommits(git, mirror, wanted, run, signal, delaysMs)
+          return { mirror, commits }
+        } catch (error) {
+          if (isNew) await removeFolder(gitDir)
+          throw error
+        }
+      })
+      const path = join(place, basename(folder).replace(/-[^-]*$/, ''))
+      const worktree = await checkOut(git, mirror, commits, path, signal)
+      const own = { cwd: mirror.gitDir, gitDir: mirror.gitDir, remote, signal }
+      return {
+        path,
+        repository: request.repo,
+        ...commits,
+        gitDir: mirror.gitDir,
+        notes: worktree.notes,
+        git: async (args, options = {}) => git(args, { ...own, ...options }),
+        commit: async (message) =>
+          commitChanges(git, mirror, worktree, commits.head, toCommitRef(eventId), message, signal),
+        release,
+      }
+    } catch (error) {
+      await release()
+      throw error
+    }
+  }
+
+  async #toRemote({ url, protocol, login }: Repository): Promise<Remote> {
+    if (!login) return { url, protocol }
+    const { name, host, isChosen } = login
+    try {
+      const { accessToken } = await this.#parts.access(name, {
+        minValidityMs: tokenValidityMs,
+        asker: 'workspace',
+      })
+      // As `git-credential` does.
+      const username = host.isNamed ? 'oauth2' : 'x-access-token'
+      return { url, protocol, credential: { origin: host.origin, username, token: accessToken } }
+    } catch (error) {
+      // A public repository needs no login.
+      if (isChosen || !(error instanceof DoorwardError && error.code === 'not-logged-in'))
+        throw error
+      return { url, protocol }
+    }
+  }
+}
+
+/** The ref of what an agent has changed, in the mirror. */
+export const toCommitRef = (eventId: string): string => `refs/doorward/commits/${eventId}`
+
+/** Of the file system. */
+const toFileError = (error: unknown, repository: string): unknown => {
+  const code = error instanceof DoorwardError ? undefined : systemCode(error)
+  if (code === undefined) return error
+  const isFull = code === 'ENOSPC' || code === 'EDQUOT'
+  return new DoorwardError(
+    'workspace-failed',
+    `the workspace of ${repository} cannot be written: ${isFull ? 'the disk is full' : systemReason(error)}`,
+    { cause: error, hint: isFull ? 'doorward workspace clear' : undefined },
+  )
+}
