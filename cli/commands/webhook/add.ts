@@ -220,6 +220,11 @@ const nextSteps = (
       : ['its first request is refused until the entry has confirm: true']),
     ...(preset.secret === 'ours' ? [`its secret: grep ^${secretEnv}= ${shellWord(envFile)}`] : []),
     ...(isPublic ? [] : ['a tunnel to server.public_port: doorward help getting-started']),
+    ...(preset.signsAddress && !isPublic
+      ? [
+          `server.public_url in gateway.yaml, which ${preset.title} signs: doorward config edit gateway`,
+        ]
+      : []),
     preset.sample
       ? `try it: doorward webhook send ${path} --sample ${preset.sample} --wait`
       : `see what its events contain: doorward webhook learn ${path}`,

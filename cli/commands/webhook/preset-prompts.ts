@@ -1,3 +1,5 @@
+import { briefPrompts } from './brief-prompts.ts'
+
 /*
  * The prompts of `webhook add`: each picks the fields of the events that it is for, and says what it leaves
  * out. `on` accepts those events only, so that no other one runs an agent with empty fields.
@@ -153,6 +155,7 @@ Say in two sentences what happened, and whether someone has to act.
 
 /** By name of the signature scheme; all others have `anyEvent`. */
 export const presetPrompts: Readonly<Record<string, PresetPrompt>> = {
+  ...briefPrompts,
   github: { on: opened, prompt: pullRequest },
   gitea: { on: opened, prompt: pullRequest },
   gitlab: { on: ['push', 'merge_request', 'issue', 'note', 'pipeline'], prompt: gitlab },

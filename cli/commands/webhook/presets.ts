@@ -9,6 +9,7 @@ import {
   getKeySource,
   type HandshakeKind,
   type SignatureScheme,
+  signsAddress,
 } from '../../../shared/signatures/scheme.ts'
 import { didYouMean } from '../../../shared/text.ts'
 import { yamlBlock, yamlOneOrList, yamlScalar, yamlText } from '../../config-edit/add-entry.ts'
@@ -28,6 +29,8 @@ export type WebhookPreset = {
   readonly keyField?: 'secret_env' | 'public_key_env' | 'none'
   /** Other fields without which nothing can be verified. */
   readonly needs?: readonly ('audience' | 'service_account')[]
+  /** The sender signs the public address. */
+  readonly signsAddress?: boolean
   /** What the owner is asked before doorward accepts the first request of the sender. */
   readonly consent?: string
   /** A commented example of a filter. */
@@ -50,6 +53,7 @@ const toPreset = (scheme: SignatureScheme): WebhookPreset => {
     keyField: getKeySource(scheme) ? 'none' : isKey ? 'public_key_env' : 'secret_env',
     ...(name === 'google-pubsub' && { needs: ['audience', 'service_account'] as const }),
     ...(name === 'aws-sns' && { needs: ['audience'] as const }),
+    ...(signsAddress(scheme) && { signsAddress: true }),
     ...(consent !== undefined && { consent }),
     ...(event?.field !== undefined && { filterExample: `${event.field}: [one, another]` }),
   }
@@ -100,6 +104,7 @@ export type WebhookAddOptions = {
   readonly showSecret?: boolean
   readonly audience?: string
   readonly serviceAccount?: string
+  readonly tokenIn?: string
   /** The consent of the owner. */
   readonly yes?: boolean
   readonly print?: boolean
@@ -145,7 +150,7 @@ export const newWebhook = (
 }
 
 const readFields = (preset: WebhookPreset, options: WebhookAddOptions): NewWebhook['fields'] => {
-  const { audience, serviceAccount: account, yes } = options
+  const { audience, serviceAccount: account, tokenIn, yes } = options
   const given = { audience, service_account: account }
   const missing = (preset.needs ?? []).filter((name) => given[name] === undefined)
   if (missing.length > 0)
@@ -162,6 +167,7 @@ const readFields = (preset: WebhookPreset, options: WebhookAddOptions): NewWebho
   return {
     ...(audience !== undefined && { audience }),
     ...(account !== undefined && { service_account: account }),
+    ...(tokenIn !== undefined && { token_in: tokenIn }),
     ...(preset.consent !== undefined && yes && { confirm: true }),
   }
 }

@@ -22,6 +22,7 @@ export const addWebhookCommands = (webhook: Command): void => {
     .option('--show-secret', 'print the secret, to paste it at the sender')
     .option('--audience <text>', 'google-pubsub: the audience of its token; aws-sns: the topic')
     .option('--service-account <email>', 'google-pubsub: the service account of its token')
+    .option('--token-in <place>', 'token: bearer, basic, header:NAME, query:NAME or field:PATH')
     .option('--yes', 'asana: keep the secret it sends; aws-sns: confirm the subscription')
     .option('--print', 'print the entry, write nothing')
     .action(run(async () => (await import('./add.ts')).addWebhook))

@@ -10,12 +10,18 @@ import {
   yamlScalar,
   yamlText,
 } from '../../../../cli/config-edit/add-entry.ts'
-import { webhookEntry, webhookPresets } from '../../../../cli/commands/webhook/presets.ts'
+import {
+  newWebhook,
+  webhookEntry,
+  webhookPresets,
+} from '../../../../cli/commands/webhook/presets.ts'
 import { DoorwardError } from '../../../../shared/errors.ts'
 import { initHome } from '../../../../shared/config/init-home.ts'
 import { type Home, resolveHome } from '../../../../shared/home/home.ts'
 import { loadConfig } from '../../../../shared/config/load.ts'
 import { readYaml } from '../../../../shared/config/yaml.ts'
+import { secretFault } from '../../../../shared/signatures/secrets.ts'
+import { check } from '../../../support/daemon/config-files.ts'
 import { startDaemon } from '../../../support/daemon/daemon.ts'
 import { filesIn, homeIn, temporaryFolder, temporaryHome } from '../../../support/temporary.ts'
 import { run } from '../../support/cli.ts'
@@ -256,6 +262,41 @@ describe('cli: webhook add', () => {
     }
     const { stdout } = await run(['webhook', 'add', 'stripe', '--print'], { home })
     assert.match(stdout, /# {3}livemode: \[true\]/)
+  })
+
+  it('writes an entry of every sender that can be used, and makes a secret that fits', async () => {
+    for (const preset of Object.values(webhookPresets)) {
+      const { needs = [] } = preset
+      const options = {
+        ...(needs.includes('audience') && { audience: 'a' }),
+        ...(needs.includes('service_account') && { serviceAccount: 'a@b.example' }),
+        yes: true,
+      }
+      const { lines, value } = webhookEntry(newWebhook(preset, options, ['echo']), preset)
+      const text = `webhooks:\n${lines.map((line) => `  ${line}\n`).join('')}`
+      const [webhook] = check({ webhooks: text }).webhooks
+      assert.deepEqual(readYaml('', text).value, { webhooks: [value] })
+      assert.equal(webhook?.scheme.name, preset.scheme)
+      assert.equal(
+        preset.secret === 'ours' && secretFault(webhook.scheme, 'a1'.repeat(32)),
+        preset.secret === 'ours' ? undefined : false,
+        preset.scheme,
+      )
+    }
+  })
+
+  it('says that a sender signs the public address, and takes the place of a token', async () => {
+    const home = await temporaryHome()
+    const square = await run(['webhook', 'add', 'square'], { home })
+    assert.match(
+      square.stderr.replaceAll(/\s+/g, ' '),
+      /server\.public_url in gateway\.yaml, which Square signs/,
+    )
+    const netbox = ['webhook', 'add', 'token', '--path', '/netbox', '--token-in', 'header:X-Key']
+    assert.equal((await run(netbox, { home })).code, 0)
+    assert.match((await readIn(home, 'webhooks')) ?? '', /token_in: header:X-Key/)
+    const alias = await run(['webhook', 'add', 'forgejo', '--print'], { home })
+    assert.match(alias.stdout, /signature_scheme: gitea/)
   })
 
   it('prints the entry alone with --print', async () => {

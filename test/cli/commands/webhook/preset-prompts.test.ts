@@ -27,7 +27,7 @@ const list = (length: number, item: (index: number) => unknown): unknown[] =>
 describe('the prompt of a preset', () => {
   it('is a template, and names a preset that is there', () => {
     for (const [name, { prompt }] of Object.entries(presetPrompts)) {
-      assert.ok(name in webhookPresets || ['gitea', 'alertmanager', 'grafana'].includes(name), name)
+      assert.ok(name in webhookPresets, name)
       assert.doesNotThrow(() => parsePrompt(prompt), name)
     }
   })
@@ -128,5 +128,14 @@ describe('the prompt of a preset', () => {
     assert.doesNotMatch(await printed('--prompt', 'x'), /^ *on:/m)
     assert.match(await printed('--filter', 'action=closed'), /^ *on: pull_request$/m)
     assert.match(await printed('--on', 'push', '--on', 'create'), /^ *on: \[push, create\]$/m)
+  })
+
+  it('makes of a list of changes of HubSpot a line for each, and of a message of Telegram its text', () => {
+    const changes = list(22, (index) => ({ subscriptionType: 'contact.creation', objectId: index }))
+    assert.match(made('hubspot', changes), /- contact\.creation of 19: .*\n2 more are left out/)
+    const message = { from: { first_name: 'Ann' }, text: 'hello' }
+    assert.match(made('telegram', { message }), /^Ann wrote this in Telegram:\n\nhello\n/)
+    const sync = { 'x-goog-resource-state': 'exists', 'x-goog-resource-uri': 'https://x.example' }
+    assert.match(made('google-calendar', sync), /^Google says exists of https:\/\/x\.example/)
   })
 })

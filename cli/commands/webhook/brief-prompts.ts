@@ -1,0 +1,162 @@
+/*
+ * Prompts of senders whose events are told in a few fields, for any of their events: a field that an event does
+ * not have is empty.
+ */
+
+const ask = 'Say in two sentences what happened, and whether someone has to act.'
+
+const brief = (...lines: readonly string[]) => ({ prompt: `${lines.join('\n')}\n\n${ask}\n` })
+
+/** By name of the signature scheme. */
+export const briefPrompts = {
+  bitbucket: brief(
+    'Bitbucket says {{headers.x-event-key}} in {{event.repository.full_name}}, by {{event.actor.display_name}}.',
+    '{{event.pullrequest.title}}',
+    '{{event.pullrequest.description}}',
+    '{{event.comment.content.raw}}',
+  ),
+  jira: brief(
+    'Jira says {{event.webhookEvent}}: {{event.issue.key}} {{event.issue.fields.summary}}',
+    'Status: {{event.issue.fields.status.name}}, by {{event.user.displayName}}',
+    '',
+    '{{event.issue.fields.description}}',
+    '{{event.comment.body}}',
+  ),
+  'azure-devops': brief(
+    'Azure DevOps says {{event.eventType}}: {{event.message.text}}',
+    '',
+    '{{event.detailedMessage.text}}',
+  ),
+  pagerduty: brief(
+    'PagerDuty says {{event.event.event_type}}: {{event.event.data.title}}',
+    'Service: {{event.event.data.service.summary}}, urgency {{event.event.data.urgency}}, status {{event.event.data.status}}',
+  ),
+  vercel: brief(
+    'Vercel says {{event.type}}: {{event.payload.name}} {{event.payload.target}}',
+    '{{event.payload.url}} {{event.payload.deployment.url}}',
+  ),
+  circleci: brief(
+    'CircleCI says {{event.type}} in {{event.project.name}}: {{event.workflow.name}} {{event.workflow.status}} {{event.job.name}} {{event.job.status}}',
+    '{{event.pipeline.vcs.branch}}: {{event.pipeline.vcs.commit.subject}}',
+  ),
+  buildkite: brief(
+    'Buildkite says {{event.event}}: {{event.pipeline.name}} #{{event.build.number}} {{event.build.state}} on {{event.build.branch}}',
+    '{{event.build.message}}',
+  ),
+  terraform: brief(
+    'Workspace {{event.workspace_name}} of {{event.organization_name}}: {{event.notifications[0].message}}',
+    '{{event.run_message}}',
+  ),
+  discourse: brief(
+    'Discourse says {{headers.x-discourse-event}}: {{event.topic.title}} {{event.post.topic_title}}',
+    'By {{event.post.username}}:',
+    '',
+    '{{event.post.raw}}',
+  ),
+  cloudevents: brief(
+    '{{event.type}} from {{event.source}} at {{event.time}}: {{event.subject}}',
+    '',
+    '{{event.data}}',
+  ),
+  zoom: brief(
+    'Zoom says {{event.event}}: {{event.payload.object.topic}}',
+    'Start: {{event.payload.object.start_time}}, {{event.payload.object.duration}} minutes',
+  ),
+  meta: brief(
+    'Meta says {{event.object}}:',
+    '',
+    '{{event.entry[0].changes}} {{event.entry[0].messaging}}',
+  ),
+  notion: brief(
+    'Notion says {{event.type}} at {{event.timestamp}}: {{event.entity.type}} {{event.entity.id}}',
+    '{{event.data}}',
+  ),
+  typeform: brief(
+    'An answer to {{event.form_response.definition.title}}, at {{event.form_response.submitted_at}}:',
+    '',
+    '{{event.form_response.answers}}',
+  ),
+  calendly: brief(
+    'Calendly says {{event.event}}: {{event.payload.name}}, {{event.payload.scheduled_event.name}} at {{event.payload.scheduled_event.start_time}}',
+    '{{event.payload.questions_and_answers}}',
+    '{{event.payload.cancellation.reason}}',
+  ),
+  'cal-com': brief(
+    'Cal.com says {{event.triggerEvent}}: {{event.payload.title}}',
+    'From {{event.payload.startTime}} to {{event.payload.endTime}}',
+    '{{event.payload.additionalNotes}}',
+  ),
+  dropbox: brief('Files of these Dropbox accounts changed: {{event.list_folder.accounts}}'),
+  trello: brief(
+    'Trello says {{event.action.type}} on {{event.action.data.board.name}}, by {{event.action.memberCreator.fullName}}',
+    'Card: {{event.action.data.card.name}}',
+    '{{event.action.data.text}}',
+  ),
+  asana: brief('Asana says:', '', '{{event.events}}'),
+  hubspot: {
+    prompt: `HubSpot says:
+{% for item in event limit: 20 %}
+- {{item.subscriptionType}} of {{item.objectId}}: {{item.propertyName}} {{item.propertyValue}}
+{%- endfor %}
+{%- if event.size > 20 %}
+{{event.size | minus: 20}} more are left out here.
+{%- endif %}
+
+${ask}
+`,
+  },
+  paddle: brief(
+    'Paddle says {{event.event_type}} at {{event.occurred_at}}: {{event.data.id}}, status {{event.data.status}}',
+    '{{event.data.details.totals.grand_total}} {{event.data.currency_code}}, in its smallest unit',
+  ),
+  'lemon-squeezy': brief(
+    'Lemon Squeezy says {{event.meta.event_name}}: {{event.data.attributes.product_name}} {{event.data.attributes.total_formatted}}, status {{event.data.attributes.status}}',
+  ),
+  docusign: brief(
+    'DocuSign says {{event.event}}: {{event.data.envelopeSummary.emailSubject}}, status {{event.data.envelopeSummary.status}}',
+    'Envelope {{event.data.envelopeId}}',
+  ),
+  todoist: brief(
+    'Todoist says {{event.event_name}}: {{event.event_data.content}}',
+    '{{event.event_data.description}}',
+    'Due: {{event.event_data.due.date}}',
+  ),
+  telegram: {
+    prompt: `{{event.message.from.first_name}} wrote this in Telegram:
+
+{{event.message.text}}
+
+Answer in a few sentences.
+`,
+  },
+  woocommerce: brief(
+    'WooCommerce says {{headers.x-wc-webhook-topic}}: {{event.number}} {{event.name}}, {{event.total}} {{event.currency}}, status {{event.status}}',
+    '{{event.customer_note}}',
+  ),
+  zendesk: brief(
+    'Zendesk says {{event.type}}: {{event.detail.subject}}',
+    'Status {{event.detail.status}}, priority {{event.detail.priority}}',
+    '',
+    '{{event.detail.description}}',
+  ),
+  xero: brief('Xero says:', '', '{{event.events}}'),
+  square: brief(
+    'Square says {{event.type}} at {{event.created_at}}: {{event.data.type}} {{event.data.id}}',
+    '{{event.data.object}}',
+  ),
+  paystack: brief(
+    'Paystack says {{event.event}}: {{event.data.reference}}, {{event.data.amount}} {{event.data.currency}} in its smallest unit, status {{event.data.status}}',
+  ),
+  razorpay: brief(
+    'Razorpay says {{event.event}}: {{event.payload.payment.entity.id}}, {{event.payload.payment.entity.amount}} {{event.payload.payment.entity.currency}} in its smallest unit, status {{event.payload.payment.entity.status}}',
+    '{{event.payload.payment.entity.error_description}}',
+  ),
+  intercom: brief(
+    'Intercom says {{event.topic}}: {{event.data.item.id}} {{event.data.item.title}}',
+    '{{event.data.item.source.body}}',
+  ),
+  twitch: brief('Twitch says {{event.subscription.type}}:', '', '{{event.event}}'),
+  'google-calendar': brief(
+    'Google says {{event.x-goog-resource-state}} of {{event.x-goog-resource-uri}} {{event.x-goog-changed}}',
+  ),
+} as const
