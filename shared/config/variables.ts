@@ -1,6 +1,7 @@
 import { didYouMean } from '../text.ts'
 import type { Config } from './load.ts'
 import type { Agent } from './schema.ts'
+import type { Webhook } from './webhook.ts'
 
 /** Every variable that a configuration names: none of them is a misspelling of another. */
 export const usedVariables = ({ webhooks, agents, gateway }: Config): string[] => {
@@ -31,6 +32,19 @@ export const agentVariables = (agent: Agent): string[] => {
 export const variablesIn = (values: Readonly<Record<string, string>>): string[] => {
   const named = Object.values(values).filter((value) => value.startsWith('env:'))
   return [...new Set(named.map((value) => value.slice('env:'.length)))]
+}
+
+/** The hint for unset secrets of a webhook: some senders send theirs first. */
+export const describeUnsetSecret = (
+  { scheme, confirm }: Pick<Webhook, 'scheme' | 'confirm'>,
+  ...unset: Parameters<typeof describeUnset>
+): string => {
+  if (scheme.handshake === 'notion')
+    return 'create the subscription at Notion: doorward events show ID has the token that it sends first'
+  if (scheme.handshake !== 'asana') return describeUnset(...unset)
+  return confirm
+    ? 'create the webhook at Asana: its secret comes with the first request'
+    : 'confirm: true in its entry keeps the secret that Asana sends first'
 }
 
 /**

@@ -14,7 +14,7 @@ import type { Agent } from './schema.ts'
 import { proofWarnings, schemeWarnings } from './signature-warnings.ts'
 import { targetWarnings } from './target-warnings.ts'
 import { sentKinds } from './targets.ts'
-import { agentVariables, describeUnset, usedVariables } from './variables.ts'
+import { agentVariables, describeUnset, describeUnsetSecret, usedVariables } from './variables.ts'
 import { warn, type Warning } from './warning.ts'
 import type { Webhook } from './webhook.ts'
 
@@ -57,11 +57,8 @@ const limitWarnings = ({ gateway }: Config): Warning[] =>
         'raise queue.max_bytes or lower server.body_limit in gateway.yaml',
       )
 
-const secretWarnings = (
-  { path, scheme, secretNames, verifyTokenNames }: Webhook,
-  config: Config,
-  env: NodeJS.ProcessEnv,
-): Warning[] => {
+const secretWarnings = (webhook: Webhook, config: Config, env: NodeJS.ProcessEnv): Warning[] => {
+  const { path, scheme, secretNames, verifyTokenNames } = webhook
   if (getKeySource(scheme))
     return isAnyoneSigned(scheme)
       ? warn(
@@ -76,7 +73,7 @@ const secretWarnings = (
       `webhook ${path} has no secret_env: anyone who knows its address can run the agent`,
       'add secret_env to its entry in webhooks.yaml',
     )
-  const describe = (names: readonly string[]) => describeUnset(names, env, usedVariables(config))
+  const used = usedVariables(config)
   const tokens = listUnset(verifyTokenNames, env).filter((name) => !secretNames.includes(name))
   const unset = listUnset(secretNames, env)
   const all = unset.length === secretNames.length
@@ -86,14 +83,14 @@ const secretWarnings = (
       : warn(
           all ? 'secret-unset' : 'secret-partly-unset',
           `webhook ${path}: ${areUnset(unset)}${all ? '; its deliveries are answered 503' : ''}`,
-          describe(unset),
+          describeUnsetSecret(webhook, unset, env, used),
         )),
     ...(tokens.length === 0
       ? []
       : warn(
           'secret-partly-unset',
           `webhook ${path}: ${areUnset(tokens)}; the challenge of its sender is not answered`,
-          describe(tokens),
+          describeUnset(tokens, env, used),
         )),
   ]
 }

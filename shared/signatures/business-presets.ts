@@ -35,7 +35,8 @@ export const businessPresets = {
       pattern: /^[0-9a-f]{32}$/,
       fault: 'is not 32 hex digits, as app secrets of Meta are (a token is another thing)',
     },
-    where: 'the app, Webhooks: Callback URL and Verify token',
+    where:
+      'the app, Webhooks: Callback URL, and as Verify token the App Secret or what verify_token_env has',
     forms: [{ ...overBody, header: 'x-hub-signature-256', prefix: 'sha256=' }],
     deliveryId: { headers: [] },
     event: { field: 'object' },
@@ -45,7 +46,7 @@ export const businessPresets = {
   },
   notion: {
     title: 'Notion',
-    secretIs: 'the verification token that Notion sends first',
+    secretIs: 'the verification token that Notion sends first (doorward events show ID)',
     secretForm: {
       pattern: /^secret_/,
       fault: 'does not begin with secret_, as verification tokens of Notion do',

@@ -207,7 +207,7 @@ const nextSteps = (
   columns: number | undefined,
 ): string => {
   // Asana sends it with its first request.
-  const isSentLater = hasConsent && preset.keyField !== 'none'
+  const isSentLater = hasConsent && secretState === 'unset' && preset.scheme === 'asana'
   const isMissing = preset.secret === 'theirs' && secretState === 'unset' && !isSentLater
   const steps = [
     `at ${preset.title}: ${preset.where}`,
@@ -215,6 +215,7 @@ const nextSteps = (
     ...(isMissing && preset.sample
       ? [`until then, one to try it with: ${secretEnv}=${makeTestSecret(preset)}`]
       : []),
+    ...(isSentLater ? [`Asana then sends its secret, which is kept as ${secretEnv}`] : []),
     ...(preset.consent === undefined || hasConsent
       ? []
       : ['its first request is refused until the entry has confirm: true']),

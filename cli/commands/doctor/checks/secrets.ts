@@ -7,7 +7,7 @@ import {
   type SignatureScheme,
 } from '../../../../shared/signatures/scheme.ts'
 import { secretFault } from '../../../../shared/signatures/secrets.ts'
-import { describeUnset, usedVariables } from '../../../../shared/config/variables.ts'
+import { describeUnsetSecret, usedVariables } from '../../../../shared/config/variables.ts'
 import type { Webhook } from '../../../../shared/config/webhook.ts'
 import { type Check, checksFor } from '../check.ts'
 import { type ConfigurationFacts, shapeFault } from './configuration.ts'
@@ -39,10 +39,11 @@ export const checkSecrets = (facts: ConfigurationFacts): Check[] => {
 
 /** The secrets of a webhook while `.env` is not used: which are unset all the same. */
 const checkWithoutEnvFile = (
-  { path, scheme, secretNames }: Webhook,
+  webhook: Webhook,
   { env, fileEnv }: ConfigurationFacts,
   used: readonly string[],
 ): Check[] => {
+  const { path, scheme, secretNames } = webhook
   if (getKeySource(scheme)) return checkPublished(path, scheme)
   if (secretNames.length === 0) return [unsigned(path)]
   return secretNames.map((name) => {
@@ -50,7 +51,11 @@ const checkWithoutEnvFile = (
     if (!fileEnv) return skipped(path, `${name} may be in .env, which cannot be read`)
     return listSecrets([name], fileEnv).length > 0
       ? skipped(path, `${name} is in .env, which is not used`)
-      : error(path, `${name} is unset or empty`, describeUnset([name], fileEnv, used))
+      : error(
+          path,
+          `${name} is unset or empty`,
+          describeUnsetSecret(webhook, [name], fileEnv, used),
+        )
   })
 }
 
@@ -93,14 +98,15 @@ const withoutPath = (detail: string, path: string): string =>
   detail.replace(`webhook ${path}: `, '')
 
 const checkSecret = (
-  { path, scheme }: Webhook,
+  webhook: Webhook,
   name: string,
   env: NodeJS.ProcessEnv,
   { isServed, used }: { readonly isServed: boolean; readonly used: readonly string[] },
 ): Check => {
+  const { path, scheme } = webhook
   const [secret] = listSecrets([name], env)
   if (secret === undefined) {
-    const hint = describeUnset([name], env, used)
+    const hint = describeUnsetSecret(webhook, [name], env, used)
     return isServed
       ? warning(path, `${name} is unset or empty`, hint)
       : error(path, `${name} is unset or empty: deliveries are answered 503`, hint)
