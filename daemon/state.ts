@@ -8,8 +8,8 @@ import {
   type RetryableEvents,
 } from './webhook/accepted-event.ts'
 import { type RateLimits, createRateLimits } from './webhook/rate-limit.ts'
-import { EventGroups } from './webhook/event-groups.ts'
-import { RunBudgets } from './webhook/run-budgets.ts'
+import { EventGroups } from './webhook/rules/groups.ts'
+import { RunBudgets } from './webhook/rules/budgets.ts'
 import { type EventCounts, countEvents } from './webhook/compiled-webhook.ts'
 
 /** What a daemon knows and keeps in memory only: a restart passes it on, a stop loses it. */

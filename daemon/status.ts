@@ -9,7 +9,7 @@ import type { LiveConfig } from './config/live-config.ts'
 import type { Metrics } from './metrics/metrics.ts'
 import type { OAuth } from './oauth/oauth.ts'
 import type { EventQueue } from './queue.ts'
-import type { RunBudgets } from './webhook/run-budgets.ts'
+import type { RunBudgets } from './webhook/rules/budgets.ts'
 
 export type StatusParts = {
   readonly live: LiveConfig

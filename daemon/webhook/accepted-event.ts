@@ -8,7 +8,7 @@ import type { WorkspaceRequest } from '../workspace/request.ts'
 import type { ByteBudget } from '../util/byte-budget.ts'
 import type { CompiledRule } from './compiled-webhook.ts'
 import type { DeliveryKey } from './dedupe.ts'
-import type { Coalesced } from './event-groups.ts'
+import type { Coalesced } from './rules/groups.ts'
 import type { SignatureHeaders } from './signature-header.ts'
 import type { VerifiedBody } from './verify.ts'
 

@@ -22,13 +22,13 @@ import { textOfValue } from '../util/payload-path.ts'
 import type { CompiledWebhook } from './compiled-webhook.ts'
 import type { Engine } from './engine.ts'
 import { createScope, type EventScope } from './event-scope.ts'
-import { explainFilter } from './filter-explanation.ts'
+import { explainFilter } from './rules/filter-explanation.ts'
 import { loadMultipart } from './multipart.ts'
 import { isMultipart, type Payload, readPayload } from './parse.ts'
 import { type DeliveryWaiters, describePayload } from './payload-shape.ts'
 import { findHandshake } from './senders/handshakes.ts'
 import type { RemoteKeys } from './senders/remote-keys.ts'
-import { checkBodyTimestamp, getDeliveryId } from './pipeline.ts'
+import { checkBodyTimestamp, getDeliveryId } from './delivery-id.ts'
 import { markedPrompt } from './prompt.ts'
 import {
   type EventKind,
@@ -37,7 +37,7 @@ import {
   isNamed,
   readEventKind,
   toEventName,
-} from './rules.ts'
+} from './rules/choose.ts'
 import { diagnoseWithBudget } from './signature-diagnosis.ts'
 import { expandTargets } from './targets.ts'
 import { describePlace, hasSignature } from './token.ts'

@@ -15,7 +15,7 @@ import {
   takesFile,
   toEventFile,
 } from './accepted-event.ts'
-import { findMiss, readEventKind } from './rules.ts'
+import { findMiss, readEventKind } from './rules/choose.ts'
 import { readPayload } from './parse.ts'
 import { expandPrompt, fenceIdFor } from './prompt.ts'
 import { expandWorkspace } from '../workspace/request.ts'

@@ -12,8 +12,8 @@ import { cancelled, isCancelled } from '../util/abort.ts'
 import type { PrepareWorkspace } from '../workspace/workspaces.ts'
 import type { AcceptedEvent, RetryableEvents } from './accepted-event.ts'
 import type { SeenDeliveries } from './dedupe.ts'
-import type { EventGroups } from './event-groups.ts'
-import type { RunBudgets } from './run-budgets.ts'
+import type { EventGroups } from './rules/groups.ts'
+import type { RunBudgets } from './rules/budgets.ts'
 import { isEmpty } from '../delivery/format/parts.ts'
 import { deliveredEnd, openPlaces, waitingAgain, waitingFor, withResult } from './targets.ts'
 
@@ -56,14 +56,14 @@ export type RunEventParts = RunToEndParts & {
 
 /** Runs agents and delivers their answers, with one configuration. */
 export const createRunEvent = (parts: RunEventParts): RunEvent => {
-  const { queue, events, deliveries, kept, groups, budgets, cancelRemote, log } = parts
+  const { queue, events, deliveries, kept, groups, cancelRemote } = parts
   const groupActions = {
     cancel: (id: string) => {
       if (!queue.cancel(id)) cancelRemote(id)
     },
     trigger: () => queue.trigger(),
   }
-  const runToEnd = createRunToEnd(parts)
+  const toJob = createToJob(parts)
 
   const enqueueAgain = (id: string, given: AcceptedEvent, answer?: string): void => {
     // The owner wants this one, whichever is newer.
@@ -75,7 +75,54 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
       deliveries.remember(delivery, id, now)
     kept.keep(id, event)
   }
-  const toJob = (id: string, event: AcceptedEvent, answer?: string): Job => {
+  const add = (id: string, event: AcceptedEvent): void => {
+    const { receivedAt, known, prompt, targets, detail, coalesced, delivery } = event
+    if (delivery) deliveries.remember(delivery, id, performance.now())
+    const { target, targets: results } = waitingFor(targets)
+    events.add(receivedAt, { state: 'accepted', target, targets: results, detail, ...known }, id)
+    events.update(id, { state: 'queued' }, { prompt })
+    kept.keep(id, event)
+    if (coalesced) groups.join(id, receivedAt, coalesced, groupActions)
+  }
+
+  return {
+    requeue: (id, event, answer) => {
+      queue.addAccepted(toJob(id, event, answer))
+      const { receivedAt, coalesced } = event
+      if (coalesced) groups.join(id, receivedAt, coalesced, groupActions)
+    },
+    accept: (accepted) => {
+      const ids = accepted.map(newEventId)
+      const stamped = accepted.map((event) => {
+        const { coalesced } = event
+        return coalesced ? { ...event, coalesced: groups.stamp(coalesced) } : event
+      })
+      queue.addAll(stamped.map((event, index) => toJob(ids[index] ?? '', event)))
+      // The jobs start in a later turn, after the events are added.
+      stamped.forEach((event, index) => add(ids[index] ?? '', event))
+      return ids
+    },
+    again: (id, event, answer) => {
+      enqueueAgain(id, event, answer)
+      const targets = waitingAgain(events.record(id)?.targets ?? [])
+      events.update(id, { state: 'queued', targets, ...noReason })
+    },
+    afresh: (id, event) => {
+      enqueueAgain(id, event)
+      const { known, prompt, targets } = event
+      const changes = { ...waitingFor(targets), agent: known.agent, resultPreview: undefined }
+      events.update(id, { state: 'queued', ...changes, ...noReason }, { prompt })
+    },
+  }
+}
+
+/** Makes the job of an event, which records what becomes of it. */
+const createToJob = (
+  parts: RunEventParts,
+): ((id: string, event: AcceptedEvent, answer?: string) => Job) => {
+  const { events, deliveries, kept, groups, budgets, log } = parts
+  const runToEnd = createRunToEnd(parts)
+  return (id, event, answer) => {
     const { webhook, prompt, payload, coalesced, delivery } = event
     const queuedAt = performance.now()
     let isOver = false
@@ -136,46 +183,6 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
         else log.warn(details, 'event dropped')
       },
     }
-  }
-
-  const add = (id: string, event: AcceptedEvent): void => {
-    const { receivedAt, known, prompt, targets, detail, coalesced, delivery } = event
-    if (delivery) deliveries.remember(delivery, id, performance.now())
-    const { target, targets: results } = waitingFor(targets)
-    events.add(receivedAt, { state: 'accepted', target, targets: results, detail, ...known }, id)
-    events.update(id, { state: 'queued' }, { prompt })
-    kept.keep(id, event)
-    if (coalesced) groups.join(id, receivedAt, coalesced, groupActions)
-  }
-
-  return {
-    requeue: (id, event, answer) => {
-      queue.addAccepted(toJob(id, event, answer))
-      const { receivedAt, coalesced } = event
-      if (coalesced) groups.join(id, receivedAt, coalesced, groupActions)
-    },
-    accept: (accepted) => {
-      const ids = accepted.map(newEventId)
-      const stamped = accepted.map((event) => {
-        const { coalesced } = event
-        return coalesced ? { ...event, coalesced: groups.stamp(coalesced) } : event
-      })
-      queue.addAll(stamped.map((event, index) => toJob(ids[index] ?? '', event)))
-      // The jobs start in a later turn, after the events are added.
-      stamped.forEach((event, index) => add(ids[index] ?? '', event))
-      return ids
-    },
-    again: (id, event, answer) => {
-      enqueueAgain(id, event, answer)
-      const targets = waitingAgain(events.record(id)?.targets ?? [])
-      events.update(id, { state: 'queued', targets, ...noReason })
-    },
-    afresh: (id, event) => {
-      enqueueAgain(id, event)
-      const { known, prompt, targets } = event
-      const changes = { ...waitingFor(targets), agent: known.agent, resultPreview: undefined }
-      events.update(id, { state: 'queued', ...changes, ...noReason }, { prompt })
-    },
   }
 }
 

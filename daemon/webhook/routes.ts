@@ -7,7 +7,8 @@ import type { Log } from '../log/log.ts'
 import type { CompiledWebhook } from './compiled-webhook.ts'
 import { acceptVisit, allowedMethods, noteNearMiss } from './senders/contact.ts'
 import type { Engine } from './engine.ts'
-import { type Accepted, type PipelineParts, acceptDelivery } from './pipeline.ts'
+import type { Accepted } from './delivery.ts'
+import { type PipelineParts, acceptDelivery } from './pipeline.ts'
 
 /** How long the rest of a refused body is read and discarded, so that the sender reads the response. */
 const lingerMs = 2000

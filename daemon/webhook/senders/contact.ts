@@ -13,7 +13,7 @@ import {
   handshakeMethod,
   type UnsignedHandshake,
 } from './handshakes-unsigned.ts'
-import type { Accepted } from '../pipeline.ts'
+import type { Accepted } from '../delivery.ts'
 import type { Handshake } from './handshakes.ts'
 import { type FetchText, parseSnsUrl } from './remote-keys.ts'
 import type { RejectionLog } from '../rejection-log.ts'

@@ -1,4 +1,4 @@
-import { checkBodyTimestamp } from '../../../daemon/webhook/pipeline.ts'
+import { checkBodyTimestamp } from '../../../daemon/webhook/delivery-id.ts'
 import { parse } from '../../../daemon/webhook/parse.ts'
 import type { SignatureHeaders } from '../../../daemon/webhook/signature-header.ts'
 import { prepareVerifier, verify } from '../../../daemon/webhook/verify.ts'

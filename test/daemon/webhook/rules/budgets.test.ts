@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { RunBudgets } from '../../../daemon/webhook/run-budgets.ts'
+import { RunBudgets } from '../../../../daemon/webhook/rules/budgets.ts'
 
 describe('the runs of a rule with max_runs', () => {
   const hour = 3_600_000

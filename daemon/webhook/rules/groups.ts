@@ -1,12 +1,12 @@
 import { hash } from 'node:crypto'
-import { isFinal } from '../events/event-record.ts'
-import type { EventStore } from '../events/event-store.ts'
-import { type LongTimeout, longTimeout } from '../util/abort.ts'
-import type { CompiledRule } from './compiled-webhook.ts'
-import type { EventScope } from './event-scope.ts'
-import { textOfValue, valueAt } from '../util/payload-path.ts'
-import { formatPath } from '../../shared/paths.ts'
-import type { Limited } from './run-budgets.ts'
+import { isFinal } from '../../events/event-record.ts'
+import type { EventStore } from '../../events/event-store.ts'
+import { type LongTimeout, longTimeout } from '../../util/abort.ts'
+import type { CompiledRule } from '../compiled-webhook.ts'
+import type { EventScope } from '../event-scope.ts'
+import { textOfValue, valueAt } from '../../util/payload-path.ts'
+import { formatPath } from '../../../shared/paths.ts'
+import type { Limited } from './budgets.ts'
 
 /** What of `coalesce` an event keeps. Times are those of the wall clock, so that they last over a restart. */
 export type Coalesced = {

@@ -1,6 +1,6 @@
-import type { StatusProblem } from '../../shared/api.ts'
-import type { Rate } from '../../shared/text.ts'
-import type { Webhook } from '../../shared/config/webhook.ts'
+import type { StatusProblem } from '../../../shared/api.ts'
+import type { Rate } from '../../../shared/text.ts'
+import type { Webhook } from '../../../shared/config/webhook.ts'
 
 type Runs = {
   readonly rate: Rate

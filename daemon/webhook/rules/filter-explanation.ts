@@ -1,13 +1,13 @@
-import type { Explanation } from '../../shared/api.ts'
+import type { Explanation } from '../../../shared/api.ts'
 import {
   type Condition,
   describeTests,
   type Filter,
   type ValueCondition,
-} from '../../shared/filter/conditions.ts'
-import { prefixHint } from '../../shared/config/warnings.ts'
-import { each, formatPath, type Path, startsWithEvent } from '../../shared/paths.ts'
-import { valueAt } from '../util/payload-path.ts'
+} from '../../../shared/filter/conditions.ts'
+import { prefixHint } from '../../../shared/config/warnings.ts'
+import { each, formatPath, type Path, startsWithEvent } from '../../../shared/paths.ts'
+import { valueAt } from '../../util/payload-path.ts'
 import { type FilterScope, holds } from './filter.ts'
 
 type Row = Explanation['filter'][number]

@@ -1,10 +1,10 @@
-import type { EventName, Rule } from '../../shared/config/rule.ts'
-import type { SignatureScheme } from '../../shared/signatures/scheme.ts'
-import { valueAt } from '../util/payload-path.ts'
-import type { CompiledRule, CompiledWebhook } from './compiled-webhook.ts'
+import type { EventName, Rule } from '../../../shared/config/rule.ts'
+import type { SignatureScheme } from '../../../shared/signatures/scheme.ts'
+import { valueAt } from '../../util/payload-path.ts'
+import type { CompiledRule, CompiledWebhook } from '../compiled-webhook.ts'
 import { type FilterScope, firstMismatch } from './filter.ts'
-import type { Payload } from './parse.ts'
-import type { SignatureHeaders } from './signature-header.ts'
+import type { Payload } from '../parse.ts'
+import type { SignatureHeaders } from '../signature-header.ts'
 
 /** The kind of event as its sender names it, with the action where there is one: `pull_request.opened`. */
 export type EventKind = { readonly event: string; readonly action: string | undefined }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { firstMismatch } from '../../../daemon/webhook/filter.ts'
-import { filterOf, isOneOf } from '../../support/filter.ts'
-import { scopeOf } from '../../support/scope.ts'
+import { firstMismatch } from '../../../../daemon/webhook/rules/filter.ts'
+import { filterOf, isOneOf } from '../../../support/filter.ts'
+import { scopeOf } from '../../../support/scope.ts'
 
 const payload: unknown = JSON.parse(`{
   "action": "opened", "number": 7, "big": 1e21, "draft": false, "nothing": null, "empty": "",
