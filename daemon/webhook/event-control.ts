@@ -46,7 +46,7 @@ export const retryEvent = (
   if (event.state !== 'failed' && event.state !== 'dropped')
     throw notRetryable(
       whyNot(event),
-      event.state === 'done'
+      event.state === 'done' || event.code === 'superseded'
         ? `to run it once more: doorward events retry ${id} --again`
         : undefined,
     )

@@ -91,6 +91,13 @@ webhooks:
     const { failures, lastRun } = await daemon.client.get<Status>('/status')
     assert.deepEqual(failures, [])
     assert.notEqual(lastRun?.id, first.id)
+    // The owner wants the older one after all.
+    await assert.rejects(daemon.client.post(`/events/${first.id}/retry`), {
+      message: /a newer event replaced it/,
+      hint: /events retry evt_\w+ --again$/,
+    })
+    await daemon.client.post(`/events/${first.id}/retry?again=true`)
+    assert.equal((await untilFinished(daemon, first.id)).result, 'old')
   })
 
   it('runs each event where a part of the key is empty, and says so', async () => {

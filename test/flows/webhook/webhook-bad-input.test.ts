@@ -213,7 +213,6 @@ webhooks:
     ['short', good.slice(0, -2), /62/],
     ['cut at an odd digit', good.slice(0, -1), /63/],
     ['long', `${good}00`, /66/],
-    ['in upper case', `sha256=${mac(body).toUpperCase()}`, /upper-case/],
     ['without its prefix', mac(body), /begin/],
     ['empty', '', /begin/],
     ['beyond ASCII', `sha256=${'\u00e9'.repeat(64)}`, /not hex/],
