@@ -159,4 +159,47 @@ Answer in a few sentences.
   'google-calendar': brief(
     'Google says {{event.x-goog-resource-state}} of {{event.x-goog-resource-uri}} {{event.x-goog-changed}}',
   ),
+  'google-pubsub': brief(
+    'A message of Pub/Sub, with the attributes {{event.message.attributes | json}}:',
+    '',
+    '{{event.message.data | base64_decode}}',
+  ),
+  'aws-sns': brief('Amazon SNS says: {{event.Subject}}', '', '{{event.Message}}'),
+  discord: brief(
+    'Someone used {{event.data.name}} in Discord: {{event.data.options}}',
+    '{{event.event.type}} {{event.event.data}}',
+  ),
+  sendgrid: {
+    prompt: `SendGrid says of these messages:
+{% for item in event limit: 30 %}
+- {{item.event}} {{item.email}} {{item.reason}}
+{%- endfor %}
+{%- if event.size > 30 %}
+{{event.size | minus: 30}} more are left out here.
+{%- endif %}
+
+${ask}
+`,
+  },
+  netlify: brief(
+    'Netlify says that the deploy of {{event.name}} is {{event.state}}: {{event.branch}}, {{event.context}}',
+    '{{event.title}}',
+    '{{event.error_message}}',
+    '{{event.deploy_ssl_url}}',
+  ),
+  monday: brief(
+    'monday.com says {{event.event.type}} on board {{event.event.boardId}}: {{event.event.pulseName}}',
+    '{{event.event.columnTitle}} {{event.event.value}} {{event.event.textBody}}',
+  ),
+  mailgun: brief(
+    'Mailgun says {{event["event-data"].event}} of a message to {{event["event-data"].recipient}}{{event.recipient}}: {{event.subject}}',
+    '{{event["event-data"]["delivery-status"]}}',
+    '{{event.stripped-text}}',
+  ),
+  twilio: brief(
+    'Twilio says {{event.SmsStatus}}{{event.CallStatus}}, from {{event.From}} to {{event.To}}:',
+    '',
+    '{{event.Body}}',
+  ),
+  'microsoft-graph': brief('Microsoft Graph says:', '', '{{event.value}}'),
 } as const

@@ -47,6 +47,24 @@ describe('the prompt of a preset', () => {
     assert.doesNotMatch(made('gitlab', { ...push, total_commits_count: 20 }), /left out/)
   })
 
+  it('makes of a message of Pub/Sub its text, and of a list of SendGrid its lines', () => {
+    const message = {
+      data: Buffer.from('{"disk":"full"}').toString('base64'),
+      attributes: { a: 'b' },
+    }
+    assert.match(
+      made('google-pubsub', { message }),
+      /attributes \{"a":"b"\}:\n\n\{"disk":"full"\}\n/,
+    )
+    const events = list(31, (index) => ({ event: 'bounce', email: `${index}@a.example` }))
+    assert.match(
+      made('sendgrid', events),
+      /^- bounce 29@a\.example .*\n1 more are left out here\.$/m,
+    )
+    const mailgun = { 'event-data': { event: 'failed', recipient: 'a@b.example' } }
+    assert.match(made('mailgun', mailgun), /^Mailgun says failed of a message to a@b\.example/)
+  })
+
   it('makes of other events of GitLab who, what and where', () => {
     const project = { path_with_namespace: 'group/project' }
     const user = { name: 'Ann' }
