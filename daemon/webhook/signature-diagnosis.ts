@@ -187,6 +187,8 @@ const diagnoseMac = (refusal: Refusal, form: SignatureForm): string => {
   }
   const elsewhere = findElsewhere(refusal)
   if (elsewhere !== undefined) return elsewhere
+  if (form.signs.includes('{url}'))
+    return `none of the usual causes applies: the sender has another secret, or not exactly the address that it signs here, ${values.url.split('?', 1)[0]}`
   return rewritten?.isAsRelaysWrite
     ? `none of the usual causes applies: the sender has another secret, or ${relay}, which changes white space and escapes: let the sender reach this machine by a tunnel`
     : 'none of the usual causes applies: the sender has another secret, or the body was changed on its way'

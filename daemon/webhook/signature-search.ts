@@ -18,8 +18,8 @@ export type SearchedRequest = {
 }
 
 const maxValueLength = 4096
-const maxHashes = 60
-const maxHashedBytes = 6 * 1024 * 1024
+const maxHashes = 40
+const maxHashedBytes = 2 * 1024 * 1024
 const maxFieldBytes = 64 * 1024
 
 /** Says where the secret itself is, undefined where it is nowhere. */
@@ -69,16 +69,30 @@ const listFields = (bytes: Buffer): [string, unknown][] => {
   }
 }
 
-const algorithms: readonly MacAlgorithm[] = ['sha256', 'sha1', 'sha512']
-const encodings = ['hex', 'base64', 'base64url'] as const
+/** What a text of this length can be. */
+const digests: Readonly<Record<number, readonly [MacAlgorithm, Encoding]>> = {
+  40: ['sha1', 'hex'],
+  64: ['sha256', 'hex'],
+  128: ['sha512', 'hex'],
+  28: ['sha1', 'base64'],
+  44: ['sha256', 'base64'],
+  88: ['sha512', 'base64'],
+  27: ['sha1', 'base64url'],
+  43: ['sha256', 'base64url'],
+  86: ['sha512', 'base64url'],
+}
 
-type Found = {
+type Encoding = 'hex' | 'base64' | 'base64url'
+
+type Candidate = {
   readonly header: string
   readonly before: string
   readonly algorithm: MacAlgorithm
-  readonly encoding: (typeof encodings)[number]
-  readonly signed: string
+  readonly encoding: Encoding
+  readonly text: string
 }
+
+type Found = Candidate & { readonly signed: string }
 
 /** Says which header has an HMAC of this body, and how to describe it; undefined where none has. */
 export const findSignature = (request: SearchedRequest): string | undefined => {
@@ -102,6 +116,8 @@ export const findSignature = (request: SearchedRequest): string | undefined => {
 
 const searchSignature = ({ bytes, headers, secrets }: SearchedRequest): Found | undefined => {
   const values = listValues(headers)
+  const candidates = values.flatMap(listCandidates)
+  const algorithms = new Set(candidates.map(({ algorithm }) => algorithm))
   let hashes = 0
   for (const [signed, head] of listHeads(values))
     for (const secret of secrets)
@@ -109,13 +125,23 @@ const searchSignature = ({ bytes, headers, secrets }: SearchedRequest): Found | 
         hashes += 1
         if (hashes > maxHashes || hashes * bytes.length > maxHashedBytes) return undefined
         const digest = createHmac(algorithm, secret).update(head, 'latin1').update(bytes).digest()
-        for (const encoding of encodings) {
-          const found = findText(values, digest.toString(encoding), encoding === 'hex')
-          if (found) return { ...found, algorithm, encoding, signed }
-        }
+        const found = candidates.find(
+          ({ encoding, text, ...other }) =>
+            other.algorithm === algorithm &&
+            digest.toString(encoding) === (encoding === 'hex' ? text.toLowerCase() : text),
+        )
+        if (found) return { ...found, signed }
       }
   return undefined
 }
+
+/** The parts of a header that can be a signature. */
+const listCandidates = ([header, value]: readonly [string, string]): Candidate[] =>
+  [...value.matchAll(/[\w+/-]{27,}={0,2}/g)].flatMap(({ 0: text, index }) => {
+    const [algorithm, encoding] = digests[text.length] ?? []
+    if (algorithm === undefined || encoding === undefined) return []
+    return { header, before: value.slice(0, index), algorithm, encoding, text }
+  })
 
 /** What may be signed before the body: nothing, or a time that a header has. */
 const listHeads = (values: readonly (readonly [string, string])[]): [string, string][] => {
@@ -130,16 +156,4 @@ const listHeads = (values: readonly (readonly [string, string])[]): [string, str
         ['.', '', ':'].map((between) => [`{timestamp}${between}{body}`, `${time}${between}`]),
       ),
   ]
-}
-
-const findText = (
-  values: readonly (readonly [string, string])[],
-  text: string,
-  anyCase: boolean,
-): Pick<Found, 'header' | 'before'> | undefined => {
-  for (const [header, value] of values) {
-    const at = (anyCase ? value.toLowerCase() : value).indexOf(text)
-    if (at !== -1) return { header, before: value.slice(0, at) }
-  }
-  return undefined
 }
