@@ -9,19 +9,6 @@ const brief = (...lines: readonly string[]) => ({ prompt: `${lines.join('\n')}\n
 
 /** By name of the signature scheme. */
 export const briefPrompts = {
-  bitbucket: brief(
-    'Bitbucket says {{headers.x-event-key}} in {{event.repository.full_name}}, by {{event.actor.display_name}}.',
-    '{{event.pullrequest.title}}',
-    '{{event.pullrequest.description}}',
-    '{{event.comment.content.raw}}',
-  ),
-  jira: brief(
-    'Jira says {{event.webhookEvent}}: {{event.issue.key}} {{event.issue.fields.summary}}',
-    'Status: {{event.issue.fields.status.name}}, by {{event.user.displayName}}',
-    '',
-    '{{event.issue.fields.description}}',
-    '{{event.comment.body}}',
-  ),
   'azure-devops': brief(
     'Azure DevOps says {{event.eventType}}: {{event.message.text}}',
     '',
@@ -62,24 +49,9 @@ export const briefPrompts = {
     'Zoom says {{event.event}}: {{event.payload.object.topic}}',
     'Start: {{event.payload.object.start_time}}, {{event.payload.object.duration}} minutes',
   ),
-  meta: brief(
-    'Meta says {{event.object}}:',
-    '',
-    '{{event.entry[0].changes}} {{event.entry[0].messaging}}',
-  ),
   notion: brief(
     'Notion says {{event.type}} at {{event.timestamp}}: {{event.entity.type}} {{event.entity.id}}',
     '{{event.data}}',
-  ),
-  typeform: brief(
-    'An answer to {{event.form_response.definition.title}}, at {{event.form_response.submitted_at}}:',
-    '',
-    '{{event.form_response.answers}}',
-  ),
-  calendly: brief(
-    'Calendly says {{event.event}}: {{event.payload.name}}, {{event.payload.scheduled_event.name}} at {{event.payload.scheduled_event.start_time}}',
-    '{{event.payload.questions_and_answers}}',
-    '{{event.payload.cancellation.reason}}',
   ),
   'cal-com': brief(
     'Cal.com says {{event.triggerEvent}}: {{event.payload.title}}',
@@ -93,18 +65,6 @@ export const briefPrompts = {
     '{{event.action.data.text}}',
   ),
   asana: brief('Asana says:', '', '{{event.events}}'),
-  hubspot: {
-    prompt: `HubSpot says:
-{% for item in event limit: 20 %}
-- {{item.subscriptionType}} of {{item.objectId}}: {{item.propertyName}} {{item.propertyValue}}
-{%- endfor %}
-{%- if event.size > 20 %}
-{{event.size | minus: 20}} more are left out here.
-{%- endif %}
-
-${ask}
-`,
-  },
   paddle: brief(
     'Paddle says {{event.event_type}} at {{event.occurred_at}}: {{event.data.id}}, status {{event.data.status}}',
     '{{event.data.details.totals.grand_total}} {{event.data.currency_code}}, in its smallest unit',
@@ -129,10 +89,6 @@ ${ask}
 Answer in a few sentences.
 `,
   },
-  woocommerce: brief(
-    'WooCommerce says {{headers.x-wc-webhook-topic}}: {{event.number}} {{event.name}}, {{event.total}} {{event.currency}}, status {{event.status}}',
-    '{{event.customer_note}}',
-  ),
   zendesk: brief(
     'Zendesk says {{event.type}}: {{event.detail.subject}}',
     'Status {{event.detail.status}}, priority {{event.detail.priority}}',

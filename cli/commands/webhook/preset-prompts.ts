@@ -1,4 +1,5 @@
 import { briefPrompts } from './brief-prompts.ts'
+import { listPrompts } from './list-prompts.ts'
 
 /*
  * The prompts of `webhook add`: each picks the fields of the events that it is for, and says what it leaves
@@ -156,6 +157,7 @@ Say in two sentences what happened, and whether someone has to act.
 /** By name of the signature scheme; all others have `anyEvent`. */
 export const presetPrompts: Readonly<Record<string, PresetPrompt>> = {
   ...briefPrompts,
+  ...listPrompts,
   github: { on: opened, prompt: pullRequest },
   gitea: { on: opened, prompt: pullRequest },
   gitlab: { on: ['push', 'merge_request', 'issue', 'note', 'pipeline'], prompt: gitlab },

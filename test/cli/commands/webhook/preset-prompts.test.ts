@@ -104,6 +104,34 @@ describe('the prompt of a preset', () => {
     assert.match(error, /ValueError: bad\n {2}at f11 in a\.py:11\n[^]*f2 .*\n {2}2 outer frames/)
   })
 
+  it('makes of pushes, forms and lists what they hold', () => {
+    const commits = list(3, (index) => ({ hash: `${index}`.repeat(40), message: `m${index}` }))
+    const changes = [{ new: { name: 'main' }, commits, truncated: true }]
+    const push = { actor: { display_name: 'Ann' }, repository: { full_name: 'a/b' } }
+    assert.match(
+      made('bitbucket', { ...push, push: { changes } }),
+      /^Ann pushed to a\/b:\nmain\n- 00000000 m0\n- 11111111 m1\n- 22222222 m2\nMore commits are not/,
+    )
+    const fields = [
+      { id: '1', title: 'Name?' },
+      { id: '2', title: 'Colour?' },
+    ]
+    const answers = [
+      { type: 'text', text: 'Ann', field: { id: '1' } },
+      { type: 'choice', choice: { label: 'red' }, field: { id: '2' } },
+    ]
+    const form = { form_response: { definition: { title: 'Sign up', fields }, answers } }
+    assert.match(made('typeform', form), /"Sign up":\n- Name\?: Ann\n- Colour\?: red\n/)
+    const messages = [{ from: '491', type: 'text', text: { body: 'hello' } }]
+    const entry = [{ changes: [{ field: 'messages', value: { messages } }] }]
+    assert.match(made('meta', { object: 'whatsapp', entry }), /sent this:\nFrom 491: hello\n/)
+    const data = Buffer.from('a message').toString('base64')
+    assert.match(made('google-pubsub', { message: { data } }), /\n\na message\n\n/)
+    const item = { field: 'status', fromString: 'Open', toString: 'Done' }
+    const moved = { issue: { key: 'A-1', fields: {} }, changelog: { items: [item] } }
+    assert.match(made('jira', moved), /: A-1 [^]*\nstatus: Open -> Done\n/)
+  })
+
   it('makes of each built-in payload a prompt without an empty field', async () => {
     for (const file of await readdir(new URL('stripe/', samples))) {
       const prompt = made('stripe', await sample(`stripe/${file.replace('.json', '')}`))
