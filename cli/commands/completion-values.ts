@@ -129,7 +129,7 @@ const events: Values = async ({ client }, path) => {
   return answer.events
     .filter(({ state, kind }) => {
       if (path.at(-1) === 'cancel') return kind === 'webhook' && !isFinished(state)
-      return path.at(-1) !== 'retry' || ['done', 'failed', 'dropped'].includes(state)
+      return path.at(-1) !== 'retry' || state === 'failed' || state === 'dropped'
     })
     .map(({ id, state, webhook, rule, kind, receivedAt }) => ({
       value: id,
