@@ -7,6 +7,8 @@ import {
   verify,
 } from 'node:crypto'
 import type { SpecialCheck } from '../../../shared/signatures/form.ts'
+import { parseMultipart } from '../multipart.ts'
+import { isForm, isMultipart } from '../parse.ts'
 import { checkTimes, isSignedBy, isSignedByRsa, parseJwt } from './jwt.ts'
 import { parseSnsMessage, parseSnsUrl, readBearer } from './remote-keys.ts'
 import { invalid, oneValue, type SignatureHeaders } from '../signature-header.ts'
@@ -81,7 +83,16 @@ const parseDer = (text: string): Buffer => {
 const stringsOf = (value: unknown): Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null ? (value as Readonly<Record<string, unknown>>) : {}
 
+/** Larger bodies are not parsed before their sender is known. */
+const maxUnprovenBytes = 1024 * 1024
+
+const refuseLarge = (bytes: Buffer, limit = maxUnprovenBytes): void => {
+  if (bytes.length > limit)
+    throw invalid('the body is too large to be read before its sender is known')
+}
+
 const parseJsonObject = (bytes: Buffer): Readonly<Record<string, unknown>> => {
+  refuseLarge(bytes)
   try {
     return stringsOf(JSON.parse(bytes.toString('utf8')))
   } catch {
@@ -91,7 +102,8 @@ const parseJsonObject = (bytes: Buffer): Readonly<Record<string, unknown>> => {
 
 /** The fields of a form, or undefined for another body. */
 const formFields = ({ bytes, contentType }: SpecialRequest): URLSearchParams | undefined => {
-  if (!/^application\/x-www-form-urlencoded\b/i.test(contentType)) return undefined
+  if (!isForm(contentType)) return undefined
+  refuseLarge(bytes, 4 * maxUnprovenBytes)
   const text = bytes.toString('latin1')
   if (text.split('&', maxFields + 1).length > maxFields)
     throw invalid('the form has too many fields')
@@ -99,6 +111,18 @@ const formFields = ({ bytes, contentType }: SpecialRequest): URLSearchParams | u
 }
 
 const maxFields = 100
+
+/** The texts in a form with files, such as a mail with attachments. */
+const multipartFields = ({
+  bytes,
+  contentType,
+}: SpecialRequest): Readonly<Record<string, unknown>> => {
+  try {
+    return Object.fromEntries(parseMultipart(bytes, contentType))
+  } catch (error) {
+    throw invalid(`the body cannot be read: ${error instanceof Error ? error.message : ''}`)
+  }
+}
 
 const mac = (algorithm: 'sha1' | 'sha256', key: KeyObject, text: string): Buffer =>
   createHmac(algorithm, key).update(text).digest()
@@ -184,10 +208,9 @@ const checks: { readonly [Kind in SpecialCheck]: Check } = {
   },
 
   mailgun: (request, form) => {
-    const fields = formFields(request)
-    const given = fields
-      ? Object.fromEntries(fields)
-      : stringsOf(parseJsonObject(request.bytes)['signature'])
+    const given = isMultipart(request.contentType)
+      ? multipartFields(request)
+      : readMailgunSignature(request)
     const timestamp = timestampIn(given['timestamp'], 'the timestamp of the signature')
     const { token, signature } = given
     if (typeof token !== 'string' || !/^[\x21-\x7e]{16,128}$/.test(token))
@@ -227,6 +250,13 @@ const checks: { readonly [Kind in SpecialCheck]: Check } = {
     }
     return undefined
   },
+}
+
+const readMailgunSignature = (request: SpecialRequest): Readonly<Record<string, unknown>> => {
+  const fields = formFields(request)
+  return fields
+    ? Object.fromEntries(fields)
+    : stringsOf(parseJsonObject(request.bytes)['signature'])
 }
 
 /** What Amazon signs: names and values of some fields, in the order of the names. */

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { SignJWT } from 'jose'
-import type { EventRecord } from '../../../shared/api.ts'
+import type { EventRecord, Explanation } from '../../../shared/api.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'
 import { send } from '../../support/servers/http.ts'
 import { makeCertificates, startTlsFront } from '../../support/servers/private-network.ts'
@@ -180,6 +180,16 @@ describe('senders with key pairs, through a running daemon', () => {
     const other = signSns({ ...notification('m-3'), TopicArn: `${topic}2` }, certificate)
     assert.equal((await post('/sns', other, text)).status, 401)
     assert.equal(asked.length, 1)
+  })
+
+  it('explains a message as it would be verified', async () => {
+    const explain = async (payload: string) =>
+      daemon.client.post<Explanation>('/webhooks/explain', { path: '/sns', headers: text, payload })
+    const message = signSns(notification('m-5'), certificate)
+    assert.equal((await explain(message)).signature.result, 'valid')
+    const { signature } = await explain(message.replace('disk full', 'evil'))
+    assert.equal(signature.result, 'invalid')
+    assert.match(signature.detail ?? '', /not match/)
   })
 
   it('fetches no certificate from another host', async () => {

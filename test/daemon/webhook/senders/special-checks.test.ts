@@ -3,6 +3,7 @@ import { createHash, createHmac, generateKeyPairSync, type KeyObject, sign } fro
 import { EventWebhook } from '@sendgrid/eventwebhook'
 import { verifyKey } from 'discord-interactions'
 import { SignJWT } from 'jose'
+import { loadMultipart } from '../../../../daemon/webhook/multipart.ts'
 import { prepareVerifier, verify } from '../../../../daemon/webhook/verify.ts'
 import { presetScheme } from '../../../../shared/signatures/presets.ts'
 import type { specialPresets } from '../../../../shared/signatures/special-presets.ts'
@@ -371,6 +372,28 @@ describe('mailgun', () => {
     assert.equal(accept('mailgun', [key], { body: json() }), token)
     const body = new URLSearchParams({ token, timestamp, signature, subject: 'a' }).toString()
     assert.equal(accept('mailgun', [key], { body, headers: form }), token)
+  })
+
+  it('is accepted with attachments', async () => {
+    await loadMultipart()
+    const parts = new FormData()
+    for (const [name, value] of Object.entries({ token, timestamp, signature }))
+      parts.append(name, value)
+    parts.append('attachment-1', new File(['text'], 'a.txt'))
+    const sent = new Request('http://localhost', { method: 'POST', body: parts })
+    const type = sent.headers.get('content-type') ?? ''
+    const body = Buffer.from(await sent.arrayBuffer()).toString('latin1')
+    assert.equal(accept('mailgun', [key], { body, headers: { 'content-type': type } }), token)
+    const cut = body.slice(0, -10)
+    assert.throws(
+      () => accept('mailgun', [key], { body: cut, headers: { 'content-type': type } }),
+      refused(/cut off/),
+    )
+  })
+
+  it('is not read when it is large and nothing is proved', () => {
+    const body = json({ padding: 'x'.repeat(1024 * 1024) })
+    assert.throws(() => accept('mailgun', [key], { body }), refused(/too large/))
   })
 
   it('is refused for another token, time or key, and when it is old', () => {
