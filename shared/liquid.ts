@@ -1,18 +1,18 @@
 import { createRequire } from 'node:module'
-import type {
-  Context,
-  Emitter,
-  Output,
-  TagToken,
-  Template,
-  Token,
-  TopLevelToken,
-  VariableSegments,
-} from 'liquidjs'
+import type { Context, Emitter, Output, Template, TopLevelToken, VariableSegments } from 'liquidjs'
 import type * as LiquidJs from 'liquidjs'
 import { DoorwardError } from './errors.ts'
+import {
+  checkAnyItem,
+  checkTag,
+  maxMilliseconds,
+  maxUnits,
+  tags,
+  toError,
+  toParseError,
+  toRenderError,
+} from './liquid-faults.ts'
 import { each, formatPath, type Path } from './paths.ts'
-import { didYouMean } from './text.ts'
 
 /*
  * Templates with loops, conditions and filters: Liquid, by liquidjs. The owner writes the template, strangers
@@ -34,41 +34,6 @@ export type LiquidTemplate = {
   /** Throws `template-failed`. */
   readonly render: (scope: object, write: WriteValue) => Piece[]
 }
-
-/** Limits of one rendering, during which the daemon does nothing else. */
-const maxMilliseconds = 250
-/** Characters and list items that filters and outputs copy. */
-const maxUnits = 5_000_000
-
-const tags = [
-  'assign',
-  'break',
-  'capture',
-  'case',
-  'comment',
-  'continue',
-  'for',
-  'if',
-  'raw',
-  'unless',
-  '#',
-]
-
-const readsFiles = 'a template cannot read files'
-
-/** The tags of Liquid that are left out, and why or what to write instead. */
-const leftOut = new Map([
-  ['include', readsFiles],
-  ['render', readsFiles],
-  ['layout', readsFiles],
-  ['block', readsFiles],
-  ['echo', 'write {{ … }}'],
-  ['liquid', 'write each tag between its own {% and %}'],
-  ['cycle', 'write {% if %} with forloop.index'],
-  ['increment', 'write {% assign %} with the filter plus'],
-  ['decrement', 'write {% assign %} with the filter minus'],
-  ['tablerow', 'write {% for %}'],
-])
 
 /** Filters that change one text, and add no other value to it. */
 const ofOneText = new Set([
@@ -127,7 +92,7 @@ let engine: Engine | undefined
 
 const loadEngine = (): Engine => {
   const liquidjs = createRequire(import.meta.url)('liquidjs') as typeof LiquidJs
-  const { LiquidError, Parser, Tokenizer, TypeGuards, toValueSync } = liquidjs
+  const { Parser, Tokenizer, TypeGuards, toValueSync } = liquidjs
 
   const liquid = new liquidjs.Liquid({
     ownPropertyOnly: true,
@@ -167,29 +132,9 @@ const loadEngine = (): Engine => {
         if (!tokenizer.end()) throw new Error('expected "|" before filter')
         return new ValueOutput(token, liquid)
       } catch (error) {
-        throw toParseError(error, token)
+        throw toParseError(error, filters, token)
       }
     }
-  }
-
-  const toParseError = (error: unknown, token?: Token): unknown => {
-    if (!(error instanceof Error) || error instanceof DoorwardError) return error
-    const isTheirs = LiquidError.is(error)
-    const cause = isTheirs ? (error.originalError ?? error) : error
-    // A fault inside a tag arrives wrapped for the tag.
-    if (cause instanceof DoorwardError) return cause
-    const at = isTheirs ? error.token : token
-    const [line = 1] = at?.getPosition() ?? []
-    const reason = cause.message.replace(/, line:\d+, col:\d+$/, '')
-    const [, filter] = /^undefined filter: (.*)$/s.exec(reason) ?? []
-    if (filter !== undefined)
-      return toError(line, `there is no filter ${filter}`, didYouMean(filter, filters))
-    const text = token?.getText() ?? ''
-    return toError(
-      line,
-      reason.includes(text) ? reason : `${shorten(text)}: ${reason}`,
-      TypeGuards.isTagToken(token) ? conditionHint : outputHint(text),
-    )
   }
 
   return {
@@ -210,7 +155,7 @@ const loadEngine = (): Engine => {
           ),
         }
       } catch (error) {
-        throw toParseError(error)
+        throw toParseError(error, filters)
       }
     },
     render: (nodes, scope, write) => {
@@ -219,8 +164,7 @@ const loadEngine = (): Engine => {
       try {
         toValueSync(liquid.renderer.renderTemplates(nodes, context, emitter))
       } catch (error) {
-        const token = LiquidError.is(error) ? error.token : undefined
-        throw toRenderError(error, token?.getPosition()[0])
+        throw toRenderError(error)
       }
       return emitter.pieces
     },
@@ -293,54 +237,3 @@ const textOf = ({ token }: Output): string =>
 const isOneText = (output: Output): boolean =>
   /^[\w-]+[.[]/.test(textOf(output)) &&
   output.value.filters.every(({ name }) => ofOneText.has(name))
-
-const withoutQuotes = (text: string): string => text.replaceAll(/"[^"]*"|'[^']*'/g, '""')
-
-/** `[*]` of a placeholder without filters, which Liquid reads as nothing. */
-const checkAnyItem = (text: string): void => {
-  const [whole, list = '', name] = /([\w.-]+)\[\*\](?:\.([\w-]+))?/.exec(withoutQuotes(text)) ?? []
-  if (whole === undefined) return
-  const map = name === undefined ? '' : ` | map: "${name}"`
-  throw new Error(`beside tags and filters, write ${list}${map} | join: ", " for ${whole}`)
-}
-
-const checkTag = ({ name, args }: TagToken): void => {
-  const reason = leftOut.get(name)
-  if (reason !== undefined) throw new Error(`{% ${name} %} cannot be used: ${reason}`)
-  if (/^(end|els|when$)/.test(name)) throw new Error(`{% ${name} %} has no tag that it belongs to`)
-  if (!tags.includes(name))
-    throw new Error(
-      `there is no tag {% ${name} %}: ${didYouMean(name, tags) ?? `use ${tags.join(', ')}`}`,
-    )
-  checkAnyItem(args)
-  if (name === 'for' && withoutQuotes(args).includes('|'))
-    throw new Error('a filter in {% for %} does nothing: put it into {% assign list = … %} first')
-}
-
-const toError = (line: number, reason: string, hint?: string) =>
-  new DoorwardError('config-invalid', `line ${line} of the template: ${reason}`, { hint })
-
-const shorten = (text: string): string => (text.length <= 80 ? text : `${text.slice(0, 79)}…`)
-
-const outputHint = (text: string): string =>
-  /^\{\{-?\s*(event|headers)\b/.test(text)
-    ? 'a name with dots, spaces or slashes is written event["…"], and a filter | truncate: 80'
-    : 'for braces that stay as they are write {% raw %}{{ … }}{% endraw %}'
-
-const conditionHint =
-  'a condition has ==, !=, >, <, >=, <=, contains, and, or: {% if event.action == "opened" %}'
-
-/** The message of the library may quote a value, so it is not shown. */
-const toRenderError = (error: unknown, line: number | undefined): DoorwardError => {
-  const message = error instanceof Error ? error.message : ''
-  const where = line === undefined ? '' : ` in its line ${line}`
-  const why = message.startsWith('template render limit')
-    ? `it takes longer than ${maxMilliseconds} ms`
-    : message.startsWith('memory alloc limit')
-      ? `it copies more than ${maxUnits / 1_000_000} million characters or items`
-      : 'a tag or filter cannot use a value of this event'
-  return new DoorwardError('template-failed', 'a template cannot be filled from this event', {
-    localDetail: `the template cannot be filled${where}: ${why}`,
-    cause: error,
-  })
-}
