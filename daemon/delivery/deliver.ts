@@ -13,6 +13,9 @@ import type { AgentReply, ResolvedTarget, Sender } from './sender.ts'
 import { createDiscord } from './targets/discord.ts'
 import { createEmail } from './targets/email.ts'
 import { appendToFile } from './targets/file.ts'
+import { createGithubApi } from './targets/github-api.ts'
+import { createGithubCheck } from './targets/github-check.ts'
+import { createGithubReview } from './targets/github-review.ts'
 import { createGithub } from './targets/github.ts'
 import { createGitlab } from './targets/gitlab.ts'
 import { createHttp } from './targets/http.ts'
@@ -80,6 +83,8 @@ export const createDeliver = (parts: DeliverParts): Deliver => {
       case 'discord':
       case 'email':
       case 'github':
+      case 'github-review':
+      case 'github-check':
       case 'gitlab':
       case 'http':
         return sendParts(target, reply, options)
@@ -163,6 +168,10 @@ const createSenders = ({
     tokenEnv: string | undefined,
     provider: string | undefined,
   ): TokenSource => ({ target, tokenEnv, provider, env, access })
+  const githubApi = createGithubApi(
+    github.api_url,
+    token('github', github.token_env, github.login ?? 'github'),
+  )
   return {
     slack: createSlack(
       slack.api_url,
@@ -172,11 +181,9 @@ const createSenders = ({
     telegram: createTelegram(telegram, token('telegram', telegram.token_env, undefined)),
     discord: createDiscord(discord, env),
     email: createEmail(email, env, token('email', undefined, email.login ?? 'google')),
-    github: createGithub(
-      github.api_url,
-      token('github', github.token_env, github.login ?? 'github'),
-      marks,
-    ),
+    github: createGithub(githubApi, marks),
+    'github-review': createGithubReview(githubApi, marks),
+    'github-check': createGithubCheck(githubApi, marks, messages),
     gitlab: createGitlab(
       gitlab.api_url,
       token('gitlab', gitlab.token_env, gitlab.login ?? 'gitlab'),

@@ -15,10 +15,11 @@ export type LoopGuard = {
 
 export const createLoopGuard = (
   marks: Pick<CommentMarks, 'isOwnComment'>,
-  messages: Pick<OwnMessages, 'isOwnMessage' | 'posted'>,
+  messages: Pick<OwnMessages, 'isOwnMessage' | 'isOwnStatus' | 'posted'>,
 ): LoopGuard => ({
   ownDetail: (payload) => {
     if (marks.isOwnComment(payload)) return 'it is about our own comment'
+    if (messages.isOwnStatus(payload)) return 'it is about our own commit status'
     return messages.isOwnMessage(payload) ? 'it is about our own message' : undefined
   },
   posted: () => messages.posted(),
@@ -78,6 +79,21 @@ export class OwnMessages {
     return this.#pending.size === 0 ? undefined : waitAtMost([...this.#pending], this.#waitMs)
   }
 
+  /** Takes a commit status before it is set: GitHub gives it no place for a mark. */
+  rememberStatus(status: CommitStatus): void {
+    this.#put(toStatusName(status))
+  }
+
+  /** True for an event of GitHub about one of our commit statuses. */
+  isOwnStatus(payload: unknown): boolean {
+    if (this.#names.size === 0) return false
+    const [sha, context, description, state] = ['sha', 'context', 'description', 'state'].map(
+      (name) => textAt(payload, name),
+    )
+    if (!sha || !context || !description || !state) return false
+    return this.#names.has(toStatusName({ sha, context, description, state }))
+  }
+
   /** The names of messages, oldest first. */
   snapshot(): readonly string[] {
     return [...this.#names]
@@ -94,6 +110,16 @@ export class OwnMessages {
   }
 }
 
+type CommitStatus = {
+  readonly sha: string
+  readonly context: string
+  readonly description: string
+  readonly state: string
+}
+
+const toStatusName = ({ sha, context, description, state }: CommitStatus): string =>
+  JSON.stringify([sha, context, description, state])
+
 const toMessageName = (channel: string | undefined, ts: string | undefined): string | undefined =>
   channel === undefined || ts === undefined ? undefined : `${channel} ${ts}`
 
@@ -109,7 +135,11 @@ export type CommentMarks = {
   readonly markFor: (eventId: string, part: number, text: string) => string
   /** The body of our comment. */
   readonly toBody: (mark: string, text: string) => string
-  /** True for an event about a comment that this home wrote and no one has changed. */
+  /** A hidden line after the mark, the same for each comment with this key. */
+  readonly keyLine: (key: string) => string
+  /** True for a body that this home wrote and no one has changed. */
+  readonly isOwn: (body: string) => boolean
+  /** True for an event about a comment, a review or a check run of this home that no one has changed. */
   readonly isOwnComment: (payload: unknown) => boolean
 }
 
@@ -117,8 +147,8 @@ const markStart = '<!-- doorward:'
 const markPattern = /^<!-- doorward:(evt_[0-9a-f]{18}):(\d{1,3}) ([\w-]{43}) -->\s*/
 
 /**
- * Our own comments on GitHub and GitLab. The mark is signed together with the text, with a key that only this home has:
- * others can neither make a mark nor copy one to their own words, and so cannot have an event ignored.
+ * Our own comments on GitHub and GitLab. The mark is signed together with the text, with a key that only this
+ * home has: others can neither make a mark nor copy one to their own words, and so cannot have an event ignored.
  */
 export const createCommentMarks = (apiToken: string): CommentMarks => {
   const key = createHmac('sha256', apiToken).update('doorward mark of a comment').digest()
@@ -128,19 +158,34 @@ export const createCommentMarks = (apiToken: string): CommentMarks => {
       .update(`${eventId}\n${part}\n${text.replaceAll(/\s+/g, ' ').trim()}`)
       .digest('base64url')
 
+  const isOwn = (body: string): boolean => {
+    if (!body.startsWith(markStart)) return false
+    const [mark, eventId, part, signature] = markPattern.exec(body) ?? []
+    if (mark === undefined || !eventId || !part || !signature) return false
+    const expected = sign(eventId, part, body.slice(mark.length))
+    return timingSafeEqual(Buffer.from(signature), Buffer.from(expected))
+  }
+
   return {
+    isOwn,
+    keyLine: (text) => {
+      const name = createHmac('sha256', key).update(`key\n${text}`).digest('base64url')
+      return `<!-- doorward-key:${name.slice(0, 16)} -->`
+    },
     markFor: (eventId, part, text) =>
       `${markStart}${eventId}:${part} ${sign(eventId, String(part), text)} -->`,
     toBody: (mark, text) => `${mark}\n${text}`,
     isOwnComment: (payload) => {
       // GitLab calls a comment a note.
       const body =
-        textAt(payload, 'comment', 'body') ?? textAt(payload, 'object_attributes', 'note')
-      if (body === undefined || !body.startsWith(markStart)) return false
-      const [mark, eventId, part, signature] = markPattern.exec(body) ?? []
-      if (mark === undefined || !eventId || !part || !signature) return false
-      const expected = sign(eventId, part, body.slice(mark.length))
-      return timingSafeEqual(Buffer.from(signature), Buffer.from(expected))
+        textAt(payload, 'comment', 'body') ??
+        textAt(payload, 'review', 'body') ??
+        textAt(payload, 'object_attributes', 'note')
+      if (body !== undefined) return isOwn(body)
+      const [mark, summary] = [['external_id'], ['output', 'summary']].map((path) =>
+        textAt(payload, 'check_run', ...path),
+      )
+      return mark !== undefined && isOwn(`${mark}\n${summary ?? ''}`)
     },
   }
 }

@@ -5,8 +5,13 @@ import type { DoorwardError } from '../../shared/errors.ts'
 export type AgentReply = {
   readonly eventId: string
   readonly webhook: string
+  readonly rule?: string | undefined
   readonly receivedAt: Date
   readonly text: string
+  /** With it, a comment replaces the earlier one of the same rule that has the same key. */
+  readonly updateKey?: string | undefined
+  /** The commit that the agent saw. */
+  readonly head?: string | undefined
 }
 
 /** A target with the values of the payload filled in, or the reason why it cannot be used. */

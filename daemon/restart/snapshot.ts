@@ -152,6 +152,7 @@ const copyAccepted = ({
   known,
   payload,
   targets,
+  updateKey,
   coalesced,
   delivery,
 }: AcceptedEvent): AcceptedCopy => {
@@ -164,6 +165,7 @@ const copyAccepted = ({
     targets: targets.map((target) =>
       target.kind === 'invalid' ? { ...target, error: copyError(target.error) } : target,
     ),
+    updateKey,
     coalesced,
     delivery,
   }

@@ -23,6 +23,8 @@ export type AcceptedEvent = {
   /** The code that its agent sees. */
   readonly workspace?: WorkspaceRequest | undefined
   readonly targets: readonly ResolvedTarget[]
+  /** With `update`: what identifies the comment that the answer updates. */
+  readonly updateKey?: string | undefined
   /** What the owner is told of it while it waits. */
   readonly detail?: string | undefined
   /** The newest of its key runs; not for one that is run again. */

@@ -6,6 +6,7 @@ import { isFinal } from '../events/event-record.ts'
 import type { EventStore } from '../events/event-store.ts'
 import type { EventQueue } from '../queue.ts'
 import type { Engine } from './engine.ts'
+import { toUpdateKey } from './rules/groups.ts'
 import { createScope } from './event-scope.ts'
 import type { DeliveryKey, SeenDeliveries } from './dedupe.ts'
 import {
@@ -125,6 +126,7 @@ export const runEventAgain = (
     prompt: expandPrompt(rule.prompt, scope, rule.values, fenceIdFor(rule.values)),
     workspace: rule.workspace && expandWorkspace(rule.workspace, scope),
     targets: expandTargets(rule.targets, scope),
+    updateKey: toUpdateKey(rule, scope, receivedAt),
     delivery,
   })
   return events.record(id) ?? event

@@ -285,14 +285,15 @@ export const createRunToEnd = (parts: RunToEndParts): RunToEnd => {
     text: string,
     earlier: readonly TargetResult[],
   ) => {
-    const { webhook, receivedAt, targets } = event
+    const { webhook, receivedAt, targets, known, updateKey } = event
     const only = openPlaces(earlier)
     let results = [...earlier]
     const changed = (place: number, result: TargetResult) => {
       results = withResult(results, earlier, place, result)
       if (result.state === 'waiting') change({ targets: results })
     }
-    const answered = { eventId: id, webhook: webhook.path, receivedAt, text }
+    const { rule } = known
+    const answered = { eventId: id, webhook: webhook.path, rule, receivedAt, text, updateKey }
     // `changed` reports each result.
     await deliver(targets, answered, { only, signal, changed })
     return results

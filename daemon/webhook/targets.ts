@@ -35,6 +35,8 @@ export const expandTargets = (targets: readonly Target[], scope: EventScope): Re
       case 'discord':
       case 'email':
       case 'github':
+      case 'github-review':
+      case 'github-check':
       case 'gitlab':
       case 'http':
         return [

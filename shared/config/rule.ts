@@ -36,6 +36,8 @@ export type Rule = {
   readonly deliverEmpty: boolean
   /** Of the events with one key the newest runs. */
   readonly coalesce: Coalesce | undefined
+  /** Whether a comment replaces the earlier one. */
+  readonly update: boolean
   /** How many of its events may run in an hour or a day. */
   readonly maxRuns: Rate | undefined
   readonly acceptsRisk: boolean
@@ -56,7 +58,7 @@ export type ValidRuleFields = { readonly [Key in keyof RuleEntry]?: RuleEntry[Ke
 
 /** The parsed fields of one rule that are given and valid. */
 export type ParsedRule = Partial<
-  Pick<Rule, 'on' | 'filter' | 'prompt' | 'workspace' | 'targets' | 'coalesce'>
+  Pick<Rule, 'on' | 'filter' | 'prompt' | 'workspace' | 'targets' | 'coalesce' | 'update'>
 >
 
 /** Checks what a schema cannot in the fields of a rule, which stand at `place` of the file. */
@@ -110,6 +112,7 @@ export const checkRule = (
     ...(workspace && { workspace }),
     ...(deliverTo !== undefined && { targets }),
     ...(coalesce && { coalesce }),
+    ...(entry.update !== undefined && { update: entry.update }),
   }
 }
 
@@ -170,6 +173,7 @@ export const compileRule = (
     targets,
     deliverEmpty: entry.deliver_empty ?? false,
     coalesce,
+    update: entry.update ?? false,
     maxRuns: entry.max_runs,
     acceptsRisk: entry.accept_risk ?? false,
   }

@@ -54,10 +54,13 @@ const listVariables = (config: Config): TargetVariable[] => {
         case 'file':
           return []
         case 'slack':
-        case 'github':
         case 'gitlab':
         case 'telegram':
           return named(targets[target.kind].token_env, { what: 'a token' })
+        case 'github':
+        case 'github-review':
+        case 'github-check':
+          return named(targets.github.token_env, { what: 'a token' })
         case 'email':
           return named(targets.email.smtp_url_env, {
             what: 'smtps://user:password@host:465 or smtp://user:password@host:587 (with @ / # % in it written %40 %2F %23 %25)',

@@ -17,10 +17,15 @@ export const sentKinds = [
   'discord',
   'email',
   'github',
+  'github-review',
+  'github-check',
   'gitlab',
   'http',
 ] as const
 export type SentKind = (typeof sentKinds)[number]
+
+/** The kinds that `targets.github` is about. */
+export const githubKinds = ['github', 'github-review', 'github-check'] as const
 
 /** The forms of an address, for messages. */
 export const addressForms: Readonly<Record<SentKind, string>> = {
@@ -29,6 +34,8 @@ export const addressForms: Readonly<Record<SentKind, string>> = {
   discord: 'discord:<name>, a name of targets.discord',
   email: 'email:<address>, one address',
   github: 'github:<owner>/<repo>#<number>',
+  'github-review': 'github-review:<owner>/<repo>#<number>, of a pull request',
+  'github-check': 'github-check:<owner>/<repo>@<commit>, by its full hash',
   gitlab: 'gitlab:<group>/<project>!<merge request> or gitlab:<group>/<project>#<issue>',
   http: 'http:<name>, a name of targets.http',
 }
@@ -44,6 +51,8 @@ const slackThread = /^[1-9]\d{8,10}\.\d{6}$/
 const telegramChat = /^(-?[1-9]\d{0,18}|@[A-Za-z][A-Za-z0-9_]{3,31})$/
 const githubIssue =
   /^[A-Za-z0-9][A-Za-z0-9_-]{0,99}\/(?!\.{1,2}#)[A-Za-z0-9._-]{1,100}#[1-9]\d{0,9}$/
+const githubCommit =
+  /^[A-Za-z0-9][A-Za-z0-9_-]{0,99}\/(?!\.{1,2}@)[A-Za-z0-9._-]{1,100}@([0-9a-f]{40}|[0-9a-f]{64})$/
 // docs.gitlab.com/user/reserved_names: letters, digits, `_`, `-` and `.`, no `-` first, at most 20 groups.
 const gitlabItem =
   /^(?:(?!\.+\/)[A-Za-z0-9_.][A-Za-z0-9_.-]{0,254}\/){1,20}(?!\.+[!#])[A-Za-z0-9_.][A-Za-z0-9_.-]{0,254}[!#][1-9]\d{0,9}$/
@@ -88,7 +97,10 @@ export const isAddress = (kind: SentKind, address: string): boolean => {
     case 'email':
       return isMailAddress(address)
     case 'github':
+    case 'github-review':
       return githubIssue.test(address)
+    case 'github-check':
+      return githubCommit.test(address)
     case 'gitlab':
       return gitlabItem.test(address)
     case 'discord':

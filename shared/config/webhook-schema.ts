@@ -60,12 +60,18 @@ const ruleFields = {
     .union([z.string(), z.array(z.string()).min(1)])
     .optional()
     .describe(
-      'none, log, notify:desktop, file:<path>, slack:#channel, telegram:<chat>, discord:<name>, email:<address>, github:<owner>/<repo>#<number>, gitlab:<group>/<project>!<number> or http:<name>; a list delivers to each. Default none.',
+      'none, log, notify:desktop, file:<path>, slack:#channel, telegram:<chat>, discord:<name>, email:<address>, github:<owner>/<repo>#<number>, github-review:<owner>/<repo>#<number>, github-check:<owner>/<repo>@<commit>, gitlab:<group>/<project>!<number> or http:<name>; a list delivers to each. Default none.',
     ),
   deliver_empty: z
     .boolean()
     .optional()
     .describe('With true, an empty answer is delivered too. Default false.'),
+  update: z
+    .boolean()
+    .optional()
+    .describe(
+      'With true, a comment by github: edits the earlier comment of the same rule there, instead of adding one. Default false.',
+    ),
   event_text: z
     .enum(['fenced', 'plain'])
     .optional()
@@ -152,6 +158,7 @@ export const webhookSchema = z.strictObject({
   workspace: ruleFields.workspace,
   deliver_to: ruleFields.deliver_to,
   deliver_empty: ruleFields.deliver_empty,
+  update: ruleFields.update,
   dedupe: z
     .enum(['id', 'body', 'off'])
     .optional()

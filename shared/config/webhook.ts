@@ -110,6 +110,7 @@ const checkRules = (
   if (shared.on) checkEvents(entry, place, file, problems)
   if (!Array.isArray(list)) {
     checkNeeded([place], file, problems)
+    checkUpdate(shared, place, file, problems)
     return [shared]
   }
   const rules = list.map((rule: unknown, number) => {
@@ -118,7 +119,9 @@ const checkRules = (
     checkNeeded([at, place], file, problems)
     const own = checkRule(fields, at, agentNames, file, problems)
     if (own.on) checkEvents(entry, at, file, problems)
-    return { ...shared, ...own }
+    const merged = { ...shared, ...own }
+    checkUpdate(merged, own.update === undefined ? place : at, file, problems)
+    return merged
   })
   checkNames(list, [...place, 'rules'], file, problems)
   return rules
@@ -178,6 +181,23 @@ const checkNeeded = (
   for (const field of ['agent', 'prompt_template'])
     if (![place, ...others].some((one) => getValueAt(file.value, [...one, field]) !== undefined))
       problems.push(file.problemAt([...place, field], 'missing', hint))
+}
+
+/** Only comments on GitHub are edited. */
+const checkUpdate = (
+  { update = false, targets }: ParsedRule,
+  place: YamlPath,
+  file: YamlFile,
+  problems: Problem[],
+): void => {
+  if (!update || !targets || targets.some(({ kind }) => kind === 'github')) return
+  problems.push(
+    file.problemAt(
+      [...place, 'update'],
+      'no target of this rule is github:, whose comments it edits',
+      'remove it, or write github:<owner>/<repo>#<number> in deliver_to',
+    ),
+  )
 }
 
 const isMap = (value: unknown): boolean =>

@@ -130,7 +130,7 @@ export const listPrivateTexts = (config: Config | undefined, userHome: string): 
   // These targets name people and places; others are names of gateway.yaml.
   ...(config?.webhooks ?? [])
     .flatMap(({ rules }) => rules.flatMap(({ targets }) => targets))
-    .filter(({ kind }) => ['slack', 'telegram', 'email', 'github', 'gitlab'].includes(kind))
+    .filter(({ kind }) => !['none', 'log', 'notify', 'file', 'discord', 'http'].includes(kind))
     .map(({ kind, text }) => [text, `${kind}:<target>`] as const),
   ...(config?.webhooks ?? [])
     .filter(({ scheme, secretNames }) => secretNames.length === 0 && !getKeySource(scheme))

@@ -10,7 +10,10 @@ const maxMarkLength = 128
 
 type Format = Limits & { readonly convert?: (piece: string) => string }
 
-const formats: Readonly<Record<Exclude<SentKind, 'http'>, Format>> = {
+/** The kinds whose sender makes messages of the answer itself. */
+type WholeKind = 'http' | 'github-review' | 'github-check'
+
+const formats: Readonly<Record<Exclude<SentKind, WholeKind>, Format>> = {
   // docs.slack.dev/reference/methods/chat.postMessage, markdown_text.
   slack: {
     characters: 12_000,
@@ -52,6 +55,8 @@ export const toParts = (target: Pick<ResolvedTarget, 'kind'>, text: string): str
     case 'notify':
     case 'file':
     case 'http':
+    case 'github-review':
+    case 'github-check':
       return [text]
     case 'slack':
     case 'telegram':
@@ -64,6 +69,12 @@ export const toParts = (target: Pick<ResolvedTarget, 'kind'>, text: string): str
     }
   }
 }
+
+/** One text of GitHub, cut at its limit. */
+export const toGithubBody = (text: string): string =>
+  splitText(cleanText(text), { ...formats.github, parts: 1 })
+    .map(githubText)
+    .join('')
 
 /** True for an answer that shows nothing anywhere. */
 export const isEmpty = (text: string): boolean =>

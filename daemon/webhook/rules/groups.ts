@@ -41,6 +41,17 @@ export const toCoalesced = (
   return { group, since, quietMs, atMostMs, running, rule: { path, name, maxRuns } }
 }
 
+/** What identifies the comment that the answer updates: the key of `coalesce`, else the rule. */
+export const toUpdateKey = (
+  rule: CompiledRule,
+  scope: EventScope,
+  receivedAt: Date,
+): string | undefined => {
+  if (!rule.update) return undefined
+  const coalesced = toCoalesced(rule, scope, receivedAt)
+  return typeof coalesced === 'object' ? coalesced.group : `${rule.path} ${rule.name ?? ''}`
+}
+
 type Group = {
   /** The newest event, until it runs. */
   waiting?: { readonly id: string; readonly since: number; readonly dueAt: number }

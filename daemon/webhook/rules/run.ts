@@ -24,7 +24,7 @@ import { expandTargets } from '../targets.ts'
 import type { VerifiedBody } from '../verify.ts'
 import { formatMaxRuns, type RunBudgets } from './budgets.ts'
 import { chooseRules } from './choose.ts'
-import { type EventGroups, toCoalesced } from './groups.ts'
+import { type EventGroups, toCoalesced, toUpdateKey } from './groups.ts'
 
 /** A verified delivery that is neither a handshake nor caused by doorward. */
 type Read = {
@@ -129,6 +129,7 @@ const expand = (
     prompt: expandPrompt(rule.prompt, scope, values, fenceIdFor(values)),
     workspace: rule.workspace && expandWorkspace(rule.workspace, scope),
     targets: expandTargets(rule.targets, scope),
+    updateKey: toUpdateKey(rule, scope, delivery.receivedAt),
     payload: toEventFile(rule.agent, { body: verified, headers: delivery.headers }, payload),
     ...describeCoalesced(coalesced),
     delivery: ofRule(key, rule.name),

@@ -18,6 +18,8 @@ const good: Readonly<Record<SentKind, readonly string[]>> = {
   discord: ['ops', 'a-b.c_1'],
   email: ['jane@example.com', "o'brien+x@mail.example.co", 'root@localhost', 'a@bücher.example'],
   github: ['acme/door#1', 'a-b/c.d_e#12', 'octo_corp/.github#3'],
+  'github-review': ['acme/door#1', 'octo_corp/.github#3'],
+  'github-check': [`acme/door@${'a'.repeat(40)}`, `a-b/c.d_e@${'0'.repeat(64)}`],
   gitlab: ['acme/door!1', 'acme/a-b/c.d_e#12', '_a/.gitlab!3', `${'g/'.repeat(20)}p#1`],
   http: ['archive'],
 }
@@ -83,6 +85,17 @@ const bad: Readonly<Record<SentKind, readonly string[]>> = {
     '-a/b#1',
     'acme/door?x#1',
     'acme/door#1#2',
+  ],
+  'github-review': ['acme/door', 'acme/door#0', 'acme/..#1', 'acme/door#1\n', 'acme/door#1/files'],
+  'github-check': [
+    'acme/door',
+    'acme/door@main',
+    `acme/door@${'a'.repeat(39)}`,
+    `acme/door@${'A'.repeat(40)}`,
+    `acme/..@${'a'.repeat(40)}`,
+    `acme/door@${'a'.repeat(40)}\n`,
+    `acme/door@${'a'.repeat(40)}/x`,
+    `acme/door#1@${'a'.repeat(40)}`,
   ],
   gitlab: [
     'acme/door',

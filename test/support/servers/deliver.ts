@@ -36,11 +36,13 @@ export const deliverWith = (
     tokens = {},
     rules = quickRules,
     homeFolder = '/nowhere',
+    messages = new OwnMessages(),
   }: {
     readonly env?: Readonly<Record<string, string>>
     readonly tokens?: Readonly<Record<string, readonly string[]>>
     readonly rules?: DeliverParts['rules']
     readonly homeFolder?: string
+    readonly messages?: OwnMessages
   } = {},
 ): DeliverTest => {
   const settings: TargetSettings = targetsSchema.parse(targets)
@@ -67,7 +69,7 @@ export const deliverWith = (
     env,
     access,
     marks: createCommentMarks('an api token'),
-    messages: new OwnMessages(),
+    messages,
     progress: createProgress(),
     log: { debug: log, info: log, warn: log, error: log },
     rules,
@@ -80,9 +82,10 @@ export const deliverWith = (
 export const resolveTargets = (texts: readonly string[], payload: unknown = {}): ResolvedTarget[] =>
   expandTargets(texts.map(parseTarget), scopeOf(payload))
 
-export const makeReply = (text = 'an answer'): AgentReply => ({
+export const makeReply = (text = 'an answer', more: Partial<AgentReply> = {}): AgentReply => ({
   eventId: 'evt_0123456789abcdef01',
   webhook: '/github',
   receivedAt: new Date(Date.UTC(2026, 0, 1)),
   text,
+  ...more,
 })

@@ -284,6 +284,8 @@ export const findLogin = (
         ? { provider: targets.slack.login ?? 'slack', anyOf: ['chat:write'] }
         : undefined
     case 'github':
+    case 'github-review':
+    case 'github-check':
       return targets.github.token_env === undefined
         ? { provider: targets.github.login ?? 'github', anyOf: ['repo', 'public_repo'] }
         : undefined

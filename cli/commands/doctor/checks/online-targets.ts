@@ -8,6 +8,7 @@ import {
   type SmtpServer,
   parseSmtpServer,
 } from '../../../../shared/config/target-secrets.ts'
+import { githubKinds } from '../../../../shared/config/targets.ts'
 import { DoorwardError } from '../../../../shared/errors.ts'
 import { connectMail, smtpOptions } from '../../../../shared/network/mail.ts'
 import { isFixed } from '../../../../shared/templates.ts'
@@ -41,7 +42,9 @@ type Parts = {
 export const reachTargets = async (parts: Parts): Promise<Reachable[]> => {
   const { gateway } = parts.config
   const targets = enabledRules(parts.config).flatMap((rule) => rule.targets)
-  const kinds = new Set(targets.map(({ kind }) => kind))
+  const kinds = new Set(
+    targets.map(({ kind }) => (githubKinds.some((one) => one === kind) ? 'github' : kind)),
+  )
   const named = (kind: 'discord' | 'http'): string[] => {
     const all = Object.keys(gateway.targets[kind])
     const used = targets.flatMap((target) => (target.kind === kind ? [target.address] : []))

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
+import type { AgentReply } from '../../../../daemon/delivery/sender.ts'
 import { createCommentMarks } from '../../../../daemon/delivery/loop-guard.ts'
 import { makeReply, deliverWith, resolveTargets } from '../../../support/servers/deliver.ts'
+import { type GithubServer, startGithubServer } from '../../../support/servers/github-server.ts'
 import {
   type TargetServer,
   json,
@@ -222,6 +224,66 @@ describe('delivery to GitHub', () => {
     server.next(json(401, {}))
     const { result } = await run('x', ['gho_only'])
     assert.deepEqual([result?.state, result?.code], ['failed', 'needs-login'])
+  })
+})
+
+describe('a comment on GitHub that is updated', () => {
+  let server: GithubServer
+  beforeEach(async () => {
+    server = await startGithubServer()
+  })
+  afterEach(() => server.close())
+
+  const to = 'github:acme/door#7'
+  const run = async (text: string, more: Partial<AgentReply>) => {
+    const test = deliverWith(
+      { github: { api_url: server.apiUrl } },
+      { tokens: { github: ['gho_first'] } },
+    )
+    const [result] = await test.deliver(resolveTargets([to]), makeReply(text, more))
+    return result
+  }
+  const texts = () => server.comments.map(({ body = '' }) => body.split('\n').slice(2).join('\n'))
+  const first = { updateKey: '/github\nreview' }
+
+  it('replaces the earlier one of the same key, and no other', async () => {
+    server.comments.push({ id: 1, body: 'of a person' })
+    await run('one', first)
+    await run('another rule', { updateKey: '/github\nsummary' })
+    const result = await run('two', { ...first, eventId: 'evt_0123456789abcdef02' })
+    assert.deepEqual(result, { target: to, state: 'done', attempts: 1 })
+    assert.deepEqual(texts(), ['', 'two', 'another rule'])
+    const marks = createCommentMarks('an api token')
+    for (const { body = '' } of server.comments.slice(1)) {
+      assert.ok(body.split('\n').slice(0, 2).join('\n').length < 128)
+      assert.equal(marks.isOwnComment({ action: 'edited', comment: { body } }), true)
+    }
+  })
+
+  it('is found among many, and is new where a person has changed it', async () => {
+    for (let id = 1; id <= 150; id += 1) server.comments.push({ id, body: 'x' })
+    await run('one', first)
+    await run('two', { ...first, eventId: 'evt_0123456789abcdef02' })
+    assert.deepEqual([server.comments.length, texts().at(-1)], [151, 'two'])
+    const comment = server.comments.at(-1)
+    if (comment) comment.body += ' (of a person)'
+    await run('three', { ...first, eventId: 'evt_0123456789abcdef03' })
+    assert.deepEqual([server.comments.length, texts().at(-1)], [152, 'three'])
+  })
+
+  it('is not edited again, when an attempt had no response', async () => {
+    await run('one', first)
+    const [comment] = server.comments
+    server.next(json(200, [comment]), (...asked) => {
+      if (comment) comment.body = String(asked[1].fields['body'])
+      return reset(...asked)
+    })
+    const result = await run('two', { ...first, eventId: 'evt_0123456789abcdef02' })
+    assert.deepEqual(
+      [result?.state, result?.attempts, result?.detail],
+      ['done', 2, 'an earlier attempt had arrived'],
+    )
+    assert.deepEqual(texts(), ['two'])
   })
 })
 

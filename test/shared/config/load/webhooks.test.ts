@@ -95,7 +95,7 @@ describe('a name in a webhook definition', () => {
           '    deliver_to: [log, notify, "file:a/", "file:{{evnt.x}}", "file:a\\0b"]\n',
         ),
       },
-      'webhooks.yaml:5:23 webhooks[0].deliver_to[1]: unknown target "notify" (one of none, log, notify:desktop, file:<path>, slack:…, telegram:…, discord:…, email:…, github:…, gitlab:…, http:…)',
+      'webhooks.yaml:5:23 webhooks[0].deliver_to[1]: unknown target "notify" (one of none, log, notify:desktop, file:<path>, slack:…, telegram:…, discord:…, email:…, github:…, github-review:…, github-check:…, gitlab:…, http:…)',
       'webhooks.yaml:5:31 webhooks[0].deliver_to[2]: target "file:a/" names no file',
       'webhooks.yaml:5:42 webhooks[0].deliver_to[3]: {{evnt.x}}: only event, event.<path>, headers.<name>, webhook.path, delivery.id, delivery.received_at can be used (did you mean "event"?)',
       'webhooks.yaml:5:61 webhooks[0].deliver_to[4]: the path of the file contains a NUL character',
@@ -296,8 +296,18 @@ describe('rules of a webhook', () => {
           '      - { name: a, agent: echo, prompt_template: x, secret_env: X, deliver_to: lg }\n',
         ),
       },
-      'webhooks.yaml:5:53 webhooks[0].rules[0].secret_env: unknown key (known: name, on, agent, prompt_template, filter, deliver_to, deliver_empty, event_text, max_value_length, accept_risk, coalesce, max_runs)',
+      'webhooks.yaml:5:53 webhooks[0].rules[0].secret_env: unknown key (known: name, on, agent, prompt_template, filter, workspace, deliver_to, deliver_empty, update, event_text, max_value_length, accept_risk, coalesce, max_runs)',
       'webhooks.yaml:5:68 webhooks[0].rules[0].deliver_to: unknown target "lg" (did you mean "log"?)',
+    ],
+    'update without a comment that it could edit': [
+      {
+        webhooks: rules(
+          '      - { name: a, deliver_to: slack:#a }\n      - { name: b, update: true }\n',
+          '    agent: echo\n    prompt_template: x\n    update: true\n    deliver_to: [log, github-review:a/b#1]\n',
+        ),
+      },
+      'webhooks.yaml:5:5 webhooks[0].update: no target of this rule is github:, whose comments it edits (remove it, or write github:<owner>/<repo>#<number> in deliver_to)',
+      'webhooks.yaml:9:20 webhooks[0].rules[1].update: no target of this rule is github:, whose comments it edits (remove it, or write github:<owner>/<repo>#<number> in deliver_to)',
     ],
     'on where the scheme names no event': [
       { webhooks: webhook('    on: push\n') },

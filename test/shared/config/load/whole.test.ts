@@ -84,6 +84,7 @@ describe('a configuration', () => {
             targets: [],
             deliverEmpty: false,
             coalesce: undefined,
+            update: false,
             maxRuns: undefined,
           },
         ],

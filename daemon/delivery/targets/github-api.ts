@@ -1,0 +1,108 @@
+import { githubPauseMs } from '../../util/http-retry-after.ts'
+import { asReadOnly, DeliveryError, TokenRefused } from '../delivery-error.ts'
+import { requestTarget, type TargetResponse, toStatusError } from '../request.ts'
+import type { Attempt } from '../sender.ts'
+import { type TokenSource, withToken } from '../token.ts'
+
+const github = 'github'
+const perPage = 100
+/** A page of comments of the maximum length has 7 MB, and more with escapes. */
+const maxResponseBytes = 16 * 1024 * 1024
+
+type RequestOptions = {
+  /** Sends this, by POST unless `method` says otherwise; without it the request only reads. */
+  readonly body?: object
+  readonly method?: 'PATCH'
+  /** Statuses that the caller handles: they do not throw. */
+  readonly handles?: readonly number[]
+}
+
+/** One request below the base URL of the API. Throws `DeliveryError`, or `TokenRefused`. */
+export type GithubRequest = (path: string, options?: RequestOptions) => Promise<TargetResponse>
+
+/** What to do about a status, for messages. */
+export type Hints = Readonly<Record<number, string>>
+
+const renamed = 'the repository was renamed: use its new name'
+const redirects: Hints = { 301: renamed, 307: renamed, 308: renamed }
+
+/** Calls with requests that have the token of the target. */
+export type GithubApi = <Value>(
+  attempt: Attempt,
+  hints: Hints,
+  call: (request: GithubRequest) => Promise<Value>,
+) => Promise<Value>
+
+export const createGithubApi =
+  (apiUrl: string | undefined, token: TokenSource): GithubApi =>
+  async (attempt, hints, call) =>
+    withToken(token, async (accessToken) =>
+      call(async (path, { body, method, handles = [] } = {}) => {
+        const response = await requestTarget(
+          new URL(`${apiUrl ?? 'https://api.github.com'}${path}`),
+          {
+            target: github,
+            method: body ? (method ?? 'POST') : 'GET',
+            headers: {
+              authorization: `Bearer ${accessToken}`,
+              accept: 'application/vnd.github+json',
+              'x-github-api-version': '2022-11-28',
+              ...(body && { 'content-type': 'application/json; charset=utf-8' }),
+            },
+            ...(body ? { body: JSON.stringify(body) } : { maxResponseBytes }),
+            attempt,
+          },
+        )
+        const failure = toFailure(response, { ...redirects, ...hints }, handles)
+        if (failure) throw failure
+        return response
+      }),
+    )
+
+const toFailure = (
+  response: TargetResponse,
+  hints: Hints,
+  handles: readonly number[],
+): Error | undefined => {
+  const { status, headers, json } = response
+  if (status === 401) return new TokenRefused()
+  const failure = toStatusError(github, response, { hint: hints[status] })
+  if (!failure) return undefined
+  const retryAfterMs = githubPauseMs({
+    status,
+    header: (name) => headers[name]?.toString(),
+    message: json['message'],
+  })
+  if (retryAfterMs !== undefined)
+    return new DeliveryError('retryable', `github rate limit reached (${status})`, { retryAfterMs })
+  return handles.includes(status) ? undefined : failure
+}
+
+type List = {
+  /** Has a question mark. */
+  readonly path: string
+  /** Its items, in messages. */
+  readonly what: string
+  /** Holds the list, where the response is an object. */
+  readonly field?: string
+  readonly maxPages?: number
+}
+
+/** The first item of a list that passes the test. */
+export const findListed = async (
+  request: GithubRequest,
+  { path, what, field, maxPages = 10 }: List,
+  test: (item: unknown) => boolean,
+): Promise<unknown> => {
+  for (let page = 1; page <= maxPages; page += 1) {
+    const { json } = await asReadOnly(request(`${path}&per_page=${perPage}&page=${page}`))
+    const list = field === undefined ? json : json[field]
+    // A cut or foreign response does not say that it is missing.
+    if (!Array.isArray(list)) throw new DeliveryError('retryable', `github returned no ${what}`)
+    const items = list as readonly unknown[]
+    const found = items.find(test)
+    if (found !== undefined) return found
+    if (items.length < perPage) return undefined
+  }
+  return undefined
+}

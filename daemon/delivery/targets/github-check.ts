@@ -1,0 +1,86 @@
+import { z } from 'zod'
+import { valueAt } from '../../util/payload-path.ts'
+import { takeJsonBlock } from '../format/json-block.ts'
+import { toGithubBody } from '../format/parts.ts'
+import type { CommentMarks, OwnMessages } from '../loop-guard.ts'
+import type { Sender } from '../sender.ts'
+import { findListed, type GithubApi, type Hints } from './github-api.ts'
+
+const conclusions = ['success', 'failure', 'neutral'] as const
+type Conclusion = (typeof conclusions)[number]
+
+const block = z.object({ conclusion: z.enum(conclusions) })
+
+/** "description is too long (maximum is 140 characters)" */
+const maxDescription = 140
+
+/**
+ * A check run of a commit (docs.github.com/rest/checks/runs), which only an app may create; otherwise a commit
+ * status (docs.github.com/rest/commits/statuses).
+ */
+export const createGithubCheck = (
+  api: GithubApi,
+  marks: CommentMarks,
+  messages: Pick<OwnMessages, 'rememberStatus'>,
+): Sender => ({
+  isIdempotent: true,
+  send: async ({ address, text: answer, reply }, attempt) => {
+    const [repository = '', sha = ''] = address.split('@')
+    const name = `doorward/${reply.rule ?? reply.webhook.slice(1)}`
+    const { text, conclusion } = parseCheck(answer)
+    const summary = toGithubBody(text)
+    const title = toTitle(summary)
+    const mark = marks.markFor(reply.eventId, 1, summary)
+    const commit = `/repos/${repository}/commits/${sha}`
+    return api(attempt, hints, async (request) => {
+      const list = {
+        path: `${commit}/check-runs?check_name=${encodeURIComponent(name)}&filter=all`,
+        what: 'check runs',
+        field: 'check_runs',
+      }
+      const isSame = (run: unknown) => valueAt(run, ['external_id']) === mark
+      if (attempt.mayHaveArrived && (await findListed(request, list, isSame)))
+        return 'an earlier attempt had arrived'
+      const { status } = await request(`/repos/${repository}/check-runs`, {
+        body: {
+          name,
+          head_sha: sha,
+          external_id: mark,
+          status: 'completed',
+          conclusion,
+          output: { title, summary },
+        },
+        // A login that may only set statuses is told that there is no such page.
+        handles: [403, 404],
+      })
+      if (status !== 403 && status !== 404) return undefined
+      const state = conclusion === 'failure' ? 'failure' : 'success'
+      messages.rememberStatus({ sha, context: name, description: title, state })
+      await request(`/repos/${repository}/statuses/${sha}`, {
+        body: { state, context: name, description: title },
+      })
+      return 'as a commit status: only an app may create check runs'
+    })
+  },
+})
+
+/** The verdict is in a fenced block `{"conclusion": "failure"}`; without one it is neutral. */
+const parseCheck = (answer: string): { readonly text: string; readonly conclusion: Conclusion } => {
+  const { text, value } = takeJsonBlock(answer, 'conclusion')
+  const { data } = block.safeParse(value)
+  return data ? { text, ...data } : { text: answer, conclusion: 'neutral' }
+}
+
+/** The first line with words, without marks of Markdown. */
+const toTitle = (text: string): string => {
+  const line = text.split('\n').find((one) => /[\p{L}\p{N}]/u.test(one)) ?? text
+  const words = line.replace(/^[\s#>*_-]+/, '').trim()
+  if (words.length <= maxDescription) return words
+  return `${words.slice(0, maxDescription - 1).replace(/\p{Surrogate}$/u, '')}…`
+}
+
+const hints: Hints = {
+  403: 'the token may not set a status there: it needs the scope repo or repo:status, or write access to commit statuses',
+  404: 'there is no such repository, or the token may not see it (scope repo)',
+  422: 'the repository has no such commit',
+}

@@ -1,0 +1,121 @@
+import { textAt } from '../../util/payload-path.ts'
+import { asReadOnly } from '../delivery-error.ts'
+import { toGithubBody } from '../format/parts.ts'
+import {
+  describeComments,
+  type LineComment,
+  parseReview,
+  placeComments,
+  type PlacedComment,
+} from '../format/review.ts'
+import type { CommentMarks } from '../loop-guard.ts'
+import type { Sender } from '../sender.ts'
+import { findListed, type GithubApi, type GithubRequest, type Hints } from './github-api.ts'
+
+/** GitHub lists 3,000 files of a pull request at most. */
+const maxFilePages = 30
+
+/**
+ * A review of a pull request (docs.github.com/rest/pulls/reviews): the answer, with its comments on lines. It
+ * never approves, and requests no changes. What does not fit the diff goes into the text.
+ */
+export const createGithubReview = (api: GithubApi, marks: CommentMarks): Sender => ({
+  isIdempotent: true,
+  send: async ({ address, text: answer, reply }, attempt) => {
+    const [repository = '', number = ''] = address.split('#')
+    const pull = `/repos/${repository}/pulls/${number}`
+    const review = parseReview(answer)
+    const { comments } = review
+    if (review.text.trim() === '' && comments.length === 0)
+      return 'the answer has neither words nor comments: nothing was posted'
+    const mark = (part: number, text: string) => {
+      const body = toGithubBody(text)
+      return { sign: marks.markFor(reply.eventId, part, body), body }
+    }
+    return api(attempt, hints, async (request) => {
+      const moved = comments.length > 0 && (await hasMoved(request, pull, reply.head))
+      const patches =
+        comments.length > 0 && !moved ? await fetchPatches(request, pull, comments) : new Map()
+      const { placed, others } = placeComments(comments, patches)
+      const post = async (shown: readonly PlacedComment[], inText: readonly LineComment[]) => {
+        const { sign, body } = mark(1, withComments(review.text, shown, inText))
+        const isSame = (found: unknown) => textAt(found, 'body')?.startsWith(sign) ?? false
+        const list = { path: `${pull}/reviews?`, what: 'reviews' }
+        if (attempt.mayHaveArrived && (await findListed(request, list, isSame))) return 'arrived'
+        const { status } = await request(`${pull}/reviews`, {
+          body: {
+            event: 'COMMENT',
+            body: marks.toBody(sign, body),
+            ...(reply.head !== undefined && !moved && { commit_id: reply.head }),
+            comments: shown.map(({ path, line, side, body: words }, index) => {
+              const one = mark(index + 2, words)
+              return { path, line, side, body: marks.toBody(one.sign, one.body) }
+            }),
+          },
+          handles: shown.length > 0 ? [422] : [],
+        })
+        return status === 422 ? 'refused' : 'posted'
+      }
+      let outcome = await post(placed, others)
+      // The diff may have changed since.
+      const refused = outcome === 'refused'
+      if (refused) outcome = await post([], comments)
+      const inText = refused ? comments.length : others.length
+      const notes = [
+        outcome === 'arrived' ? 'an earlier attempt had arrived' : undefined,
+        review.note,
+        inText === 0 ? undefined : describeOthers(inText, comments.length, moved),
+      ].filter((note) => note !== undefined)
+      return notes.length === 0 ? undefined : notes.join('; ')
+    })
+  },
+})
+
+const describeOthers = (inText: number, all: number, moved: boolean): string =>
+  `${inText} of ${all} comments ${moved ? 'are on an older state of the pull request' : 'do not fit the diff'}: they are in the text of the review`
+
+const withComments = (
+  text: string,
+  shown: readonly LineComment[],
+  inText: readonly LineComment[],
+): string => {
+  const words = text.trim() === '' && shown.length > 0 ? 'Comments on lines:' : text
+  return [words, describeComments(inText)].filter((part) => part !== '').join('\n\n')
+}
+
+/** True when the pull request has another head than the one that the agent saw. */
+const hasMoved = async (
+  request: GithubRequest,
+  pull: string,
+  head: string | undefined,
+): Promise<boolean> => {
+  if (head === undefined) return false
+  const { json } = await asReadOnly(request(pull))
+  return textAt(json, 'head', 'sha') !== head
+}
+
+/** The diffs of the commented files, by path. A file that is binary or too large has none. */
+const fetchPatches = async (
+  request: GithubRequest,
+  pull: string,
+  comments: readonly LineComment[],
+): Promise<ReadonlyMap<string, string>> => {
+  const wanted = new Set(comments.map(({ path }) => path))
+  const patches = new Map<string, string>()
+  await findListed(
+    request,
+    { path: `${pull}/files?`, what: 'files', maxPages: maxFilePages },
+    (file) => {
+      const path = textAt(file, 'filename')
+      if (path !== undefined && wanted.delete(path)) patches.set(path, textAt(file, 'patch') ?? '')
+      return wanted.size === 0
+    },
+  )
+  return patches
+}
+
+const hints: Hints = {
+  403: 'the token may not review there: it needs the scope repo, or write access to pull requests; or the conversation is locked',
+  404: 'there is no such pull request, or the token may not see it (scope repo)',
+  422: 'GitHub rejects this review: a pending review of yours there has to be submitted or discarded first',
+}

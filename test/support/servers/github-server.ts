@@ -1,0 +1,182 @@
+import type { components, operations } from '@octokit/openapi-types'
+import { json, type Recorded, startTargetServer, type TargetServer } from './target-server.ts'
+
+/*
+ * GitHub's API as its own description has it (@octokit/openapi-types): the bodies that it takes, and the
+ * documents that it answers with. It refuses fields that the description does not know, as a misspelled one
+ * would have no effect at GitHub.
+ */
+
+type BodyOf<Name extends keyof operations> = operations[Name] extends {
+  requestBody?: { content: { 'application/json': infer Body } }
+}
+  ? NonNullable<Body>
+  : never
+type Schemas = components['schemas']
+type Keys<Body> = Readonly<Record<keyof Required<Body>, true>>
+
+export type ReviewBody = BodyOf<'pulls/create-review'>
+export type CheckBody = BodyOf<'checks/create'>
+export type StatusBody = BodyOf<'repos/create-commit-status'>
+type CommentBody = BodyOf<'issues/create-comment'>
+type LineComment = NonNullable<ReviewBody['comments']>[number]
+
+const reviewKeys: Keys<ReviewBody> = { commit_id: true, body: true, event: true, comments: true }
+const lineKeys: Keys<LineComment> = {
+  path: true,
+  position: true,
+  body: true,
+  line: true,
+  side: true,
+  start_line: true,
+  start_side: true,
+}
+const statusKeys: Keys<StatusBody> = {
+  state: true,
+  target_url: true,
+  description: true,
+  context: true,
+}
+const commentKeys: Keys<CommentBody> = { body: true }
+type CheckKey = keyof CheckBody
+const checkKeys: readonly CheckKey[] = [
+  'name',
+  'head_sha',
+  'external_id',
+  'status',
+  'conclusion',
+  'output',
+]
+
+type File = Pick<Schemas['diff-entry'], 'filename' | 'status'> & { readonly patch?: string }
+
+type Stored<Document> = { -readonly [Key in keyof Document]: Document[Key] }
+
+export type GithubServer = Pick<TargetServer, 'origin' | 'requests' | 'next' | 'close'> & {
+  readonly apiUrl: string
+  readonly comments: Stored<Pick<Schemas['issue-comment'], 'id' | 'body'>>[]
+  readonly reviews: ReviewBody[]
+  readonly checks: CheckBody[]
+  readonly statuses: StatusBody[]
+  /** The pull request #7 of acme/door. */
+  readonly pull: { head: string; files: File[] }
+}
+
+export const headOfPull = 'a'.repeat(40)
+
+type Options = {
+  /** An app may create check runs. */
+  readonly isApp?: boolean
+  /** Of the token. Without repo, only reading works. */
+  readonly scopes?: readonly string[]
+}
+
+/** Starts one that has the repository acme/door. */
+export const startGithubServer = async ({
+  isApp = false,
+  scopes = ['repo'],
+}: Options = {}): Promise<GithubServer> => {
+  const comments: GithubServer['comments'] = []
+  const reviews: ReviewBody[] = []
+  const checks: CheckBody[] = []
+  const statuses: StatusBody[] = []
+  const pull: GithubServer['pull'] = { head: headOfPull, files: [] }
+  const server = await startTargetServer((response, recorded, request) => {
+    const [status, document] = answer(recorded)
+    return json(status, document)(response, recorded, request)
+  })
+
+  const answer = ({ method, path, fields }: Recorded): readonly [number, unknown] => {
+    const url = new URL(path, 'http://loopback')
+    const [, route = ''] = /^\/api\/v3\/repos\/acme\/door(\/.*)$/.exec(url.pathname) ?? []
+    const page = <Item>(items: readonly Item[]): readonly [number, readonly Item[]] => {
+      const [size, number] = ['per_page', 'page'].map((name) => Number(url.searchParams.get(name)))
+      return [200, items.slice(((number ?? 1) - 1) * (size ?? 30), (number ?? 1) * (size ?? 30))]
+    }
+    const asked = `${method} ${route}`
+    if (method !== 'GET' && !scopes.includes('repo'))
+      if (!(scopes.includes('repo:status') && route.startsWith('/statuses/')))
+        return [404, message('Not Found')]
+    switch (asked) {
+      case 'GET /pulls/7':
+        return [200, { number: 7, head: { sha: pull.head } }]
+      case 'GET /pulls/7/files':
+        return page(pull.files)
+      case 'GET /pulls/7/reviews':
+        return page(reviews.map(({ body = '' }, id) => ({ id, body })))
+      case 'POST /pulls/7/reviews':
+        return postReview(fields)
+      case 'GET /issues/7/comments':
+        return page(comments)
+      case 'POST /issues/7/comments': {
+        const { body } = checked(fields as CommentBody, Object.keys(commentKeys))
+        const comment = { id: comments.length + 1, body }
+        comments.push(comment)
+        return [201, comment satisfies Partial<Schemas['issue-comment']>]
+      }
+      case `GET /commits/${pull.head}/check-runs`: {
+        const runs = checks.filter(({ name }) => name === url.searchParams.get('check_name'))
+        return [200, { total_count: runs.length, check_runs: runs }]
+      }
+      case 'POST /check-runs': {
+        if (!isApp) return [403, message('You must authenticate via a GitHub App.')]
+        const check = checked(fields as CheckBody, checkKeys)
+        if (check.head_sha !== pull.head) return [422, message('No commit found for SHA')]
+        checks.push(check)
+        return [201, { ...check, id: checks.length }]
+      }
+      case `POST /statuses/${pull.head}`: {
+        const status = checked(fields as StatusBody, Object.keys(statusKeys))
+        if ((status.description ?? '').length > 140)
+          return [422, message('description is too long (maximum is 140 characters)')]
+        statuses.push(status)
+        return [201, { ...status, id: statuses.length }]
+      }
+    }
+    const [, id] = /^PATCH \/issues\/comments\/(\d+)$/.exec(asked) ?? []
+    const comment = comments.find((one) => String(one.id) === id)
+    if (!comment) return [404, message('Not Found')]
+    comment.body = checked(fields as CommentBody, Object.keys(commentKeys)).body
+    return [200, comment]
+  }
+
+  const postReview = (fields: ReviewBody): readonly [number, unknown] => {
+    const review = checked(fields, Object.keys(reviewKeys))
+    for (const comment of review.comments ?? []) {
+      const { path, line, side } = checked(comment, Object.keys(lineKeys))
+      const file = pull.files.find(({ filename }) => filename === path)
+      if (!file?.patch || !shows(file.patch, Number(line), side === 'LEFT'))
+        return [422, message('Line could not be resolved')]
+    }
+    if (review.event === 'COMMENT' && !review.body) return [422, message('Body is required')]
+    if (review.commit_id !== undefined && review.commit_id !== pull.head)
+      return [422, message('The commit is not part of the pull request')]
+    reviews.push(review)
+    return [200, { id: reviews.length } satisfies Partial<Schemas['pull-request-review']>]
+  }
+
+  const { origin, requests, next, close } = server
+  const apiUrl = `${origin}/api/v3`
+  return { origin, apiUrl, requests, next, close, comments, reviews, checks, statuses, pull }
+}
+
+const message = (text: string): Schemas['basic-error'] => ({
+  message: text,
+  documentation_url: 'https://docs.github.com/rest',
+})
+
+/** The body, when it has no fields but these. */
+const checked = <Body extends object>(body: Body, keys: readonly string[]): Body => {
+  const foreign = Object.keys(body).filter((key) => !keys.includes(key))
+  if (foreign.length > 0) throw new Error(`GitHub knows no field ${foreign.join(', ')}`)
+  return body
+}
+
+/** True when one side of a diff has this line. */
+const shows = (patch: string, wanted: number, isLeft: boolean): boolean =>
+  patch.split(/^(?=@@ )/m).some((hunk) => {
+    const [head = '', ...lines] = hunk.split('\n')
+    const start = Number((isLeft ? /-(\d+)/ : /\+(\d+)/).exec(head)?.[1])
+    const side = lines.filter((line) => (isLeft ? /^[ -]/ : /^[ +]/).test(line))
+    return wanted >= start && wanted < start + side.length
+  })
