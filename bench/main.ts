@@ -9,6 +9,7 @@ import { measurePaces, sleepers } from './groups/pace.ts'
 import { measureProcesses } from './groups/process.ts'
 import { measureStarts } from './groups/start.ts'
 import { logins, measureTokens } from './groups/token.ts'
+import { measureWorkspaces } from './groups/workspace.ts'
 import { deliveryOf } from './load/delivery.ts'
 import { describeMachine, hasProgram, moveToLoadCore } from './machine.ts'
 import { versionsOfOpenclaw } from './openclaw-folder.ts'
@@ -122,6 +123,8 @@ const measureRound = async (
   if (groups.includes('start'))
     await measureStarts(folder, { hasAdnanh: standing.adnanh !== undefined, isShort }, note)
   if (groups.includes('process')) await measureProcesses(standing, folder, note)
+  if (groups.includes('workspace') && (await hasProgram('git')))
+    await measureWorkspaces(folder, note)
 }
 
 const report = async (

@@ -1,6 +1,14 @@
 import { parseArgs } from 'node:util'
 
-export const groupNames = ['load', 'pace', 'token', 'start', 'process', 'growth'] as const
+export const groupNames = [
+  'load',
+  'pace',
+  'token',
+  'start',
+  'process',
+  'workspace',
+  'growth',
+] as const
 export type GroupName = (typeof groupNames)[number]
 
 export type Options = {

@@ -193,6 +193,12 @@ const known: readonly (readonly [form: RegExp, what: string, hint?: string])[] =
     'the disk is full',
     'doorward workspace clear',
   ],
+  // Git does not say why.
+  [
+    /unable to (write|create) file/i,
+    'a file cannot be written: the disk may be full',
+    'doorward workspace clear',
+  ],
   [/dubious ownership/, 'the repository belongs to another user'],
   [/not appear to be a git repository|does not exist|No such file/i, 'there is no such repository'],
   [/error: 30[12378]|redirect/i, 'it has moved', 'write its new address into repo'],
