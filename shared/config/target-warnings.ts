@@ -24,6 +24,7 @@ export const targetWarnings = (config: Config, env: NodeJS.ProcessEnv): Warning[
   return [
     ...[...variables.values()].flatMap((variable) => variableWarning(variable, env)),
     ...plainHttp(config),
+    ...secretUrls(config),
   ]
 }
 
@@ -156,6 +157,19 @@ const plainHttp = ({ gateway }: Config): Warning[] =>
       code: 'target-not-encrypted',
       detail: `target http:${name} uses http: answers can be read on the network`,
       hint: `use https in targets.http.${name}.url`,
+    }))
+
+/** Addresses of incoming webhooks, with which anyone can write into a chat. */
+const incomingWebhook =
+  /^hooks\.slack\.com\/(services|triggers|workflows)\/|^discord(app)?\.com\/api\/webhooks\/|\.webhook\.office\.com\/|\.logic\.azure\.com\W.*[?&]sig=|\.powerplatform\.com\W.*[?&]sig=|^[^/]+\/hooks\/[a-z0-9]{26}$/
+
+const secretUrls = ({ gateway }: Config): Warning[] =>
+  Object.entries(gateway.targets.http)
+    .filter(([, { url = '' }]) => incomingWebhook.test(url.replace(/^https?:\/\//, '')))
+    .map(([name]) => ({
+      code: 'target-url-secret',
+      detail: `target http:${name} has its URL in gateway.yaml: anyone who has it can write there`,
+      hint: `put it into .env, and the name of the variable into targets.http.${name}.url_env instead of url`,
     }))
 
 /**

@@ -195,6 +195,25 @@ describe('targets in gateway.yaml', () => {
   })
 })
 
+describe('the URL of an incoming webhook', () => {
+  it('belongs into .env', () => {
+    const warned = (url: string) => {
+      const targets = `  http: { chat: { url: '${url}', sign: false } }\n`
+      return collectWarnings(load('log', targets), { S: 'x' }).map(({ code }) => code)
+    }
+    for (const url of [
+      'https://hooks.slack.com/services/T0/B0/x',
+      'https://discord.com/api/webhooks/1/x',
+      'https://acme.webhook.office.com/webhookb2/x',
+      'https://prod-1.westeurope.logic.azure.com:443/workflows/x?sp=y&sig=z',
+      'https://chat.example.com/hooks/abcdefghijklmnopqrstuvwxyz',
+    ])
+      assert.deepEqual(warned(url), ['target-url-secret'], url)
+    for (const url of ['https://ntfy.sh/', 'https://example.com/hooks/github'])
+      assert.deepEqual(warned(url), [], url)
+  })
+})
+
 describe('what the variables of targets hold', () => {
   it('is the URL of a mail server', () => {
     assert.deepEqual(parseSmtpServer(' smtps://me%40x:p%3Aw@Mail.example.com\n'), {

@@ -10,6 +10,9 @@ import { type Check, checksFor } from '../check.ts'
 
 const { ok, warning, error, skipped } = checksFor('targets')
 
+/** Warnings about targets that can be delivered to. */
+const doubts = ['target-not-encrypted', 'target-url-secret']
+
 /** Checks the targets of enabled webhooks; `reached` are the checks of --online. */
 export const checkTargets = (
   config: Config,
@@ -22,7 +25,7 @@ export const checkTargets = (
   if (targets.length === 0) return [skipped('targets', 'no enabled webhook delivers anywhere')]
   const faults = targetWarnings(config, env).map(({ code, detail, hint }) => {
     const [, name = 'target', rest = detail] = /^target ([^ ]+): (.*)$/s.exec(detail) ?? []
-    return (code === 'target-not-encrypted' ? warning : error)(name, rest, hint)
+    return (doubts.includes(code) ? warning : error)(name, rest, hint)
   })
   const closed = files
     .filter((file) => file.closed !== undefined)
