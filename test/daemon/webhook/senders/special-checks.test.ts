@@ -1,5 +1,18 @@
 import assert from 'node:assert/strict'
-import { createHash, createHmac, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
+import {
+  createHash,
+  createHmac,
+  generateKeyPairSync,
+  type KeyObject,
+  sign,
+  createPublicKey,
+} from 'node:crypto'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { createServer, globalAgent } from 'node:https'
+import { createRequire } from 'node:module'
+import type { AddressInfo } from 'node:net'
+import { promisify } from 'node:util'
 import { EventWebhook } from '@sendgrid/eventwebhook'
 import { verifyKey } from 'discord-interactions'
 import { SignJWT } from 'jose'
@@ -7,7 +20,16 @@ import { loadMultipart } from '../../../../daemon/webhook/multipart.ts'
 import { prepareVerifier, verify } from '../../../../daemon/webhook/verify.ts'
 import { presetScheme } from '../../../../shared/signatures/presets.ts'
 import type { specialPresets } from '../../../../shared/signatures/special-presets.ts'
+import { makeCertificates } from '../../../support/servers/private-network.ts'
 import { secretFault } from '../../../../shared/signatures/secrets.ts'
+
+/** The package has no types. */
+const SnsValidator = createRequire(import.meta.url)('sns-validator') as new (host: RegExp) => {
+  readonly validate: (
+    message: object,
+    done: (error: Error | null, message?: object) => void,
+  ) => void
+}
 
 const nowMs = Date.parse('2026-11-26T12:00:00Z')
 const now = nowMs / 1000
@@ -314,11 +336,11 @@ describe('aws-sns', () => {
     Timestamp: '2012-04-26T20:45:04.751Z',
   }
   // As the page of Amazon writes it for each kind.
-  const signed = (message: Record<string, string>, version = '2') => {
+  const signed = (message: Record<string, string>, version = '2', key = privateKey) => {
     const names = Object.keys(message).toSorted()
     const text = names.map((name) => `${name}\n${message[name]}\n`).join('')
     const algorithm = version === '1' ? 'RSA-SHA1' : 'RSA-SHA256'
-    const Signature = sign(algorithm, Buffer.from(text), privateKey).toString('base64')
+    const Signature = sign(algorithm, Buffer.from(text), key).toString('base64')
     return { ...message, SignatureVersion: version, Signature, UnsubscribeURL: 'x' }
   }
   const sns = (message: object, audience = topic, remoteKey = publicKey) =>
@@ -330,6 +352,29 @@ describe('aws-sns', () => {
       const { Subject: _, ...bare } = notification
       assert.equal(sns(signed(bare, version)), notification.MessageId)
       assert.equal(sns(signed(confirmation, version)), confirmation.MessageId)
+    }
+  })
+
+  it('is accepted as its own package accepts it', async () => {
+    const { signingKey, signingCert, caFile, key, cert } = await makeCertificates()
+    const host = createServer({ key, cert }, (_request, response) => response.end(signingCert))
+    host.listen(0, '127.0.0.1')
+    await once(host, 'listening')
+    const before = globalAgent.options.ca
+    globalAgent.options.ca = readFileSync(caFile)
+    try {
+      const { port } = host.address() as AddressInfo
+      const url = `https://127.0.0.1:${port}/cert.pem`
+      for (const message of [notification, confirmation]) {
+        const whole = { ...signed(message, '2', signingKey), SigningCertURL: url }
+        const validator = new SnsValidator(/^127\.0\.0\.1:\d+$/)
+        await promisify(validator.validate.bind(validator))(whole)
+        assert.equal(sns(whole, topic, createPublicKey(signingKey)), message.MessageId)
+      }
+    } finally {
+      globalAgent.options.ca = before
+      globalAgent.destroy()
+      host.close()
     }
   })
 
