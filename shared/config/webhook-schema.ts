@@ -46,7 +46,7 @@ const ruleFields = {
     .regex(/\S/, 'the prompt is empty')
     .optional()
     .describe(
-      'The prompt; {{event.<path>}} is replaced by a value of the payload, {{headers.<name>}} by a header.',
+      'The prompt; {{event.<path>}} is replaced by a value of the payload, {{headers.<name>}} by a header; with a tag or a filter it is Liquid.',
     ),
   filter: filterSchema
     .optional()
