@@ -60,13 +60,16 @@ const webhooks: Values = async ({ home, client }) =>
   either(
     async () => {
       const answer = await (await client()).get<{ webhooks: WebhookSummary[] }>('/webhooks')
-      return answer.webhooks.map(({ path, agent, enabled }) => ({
+      return answer.webhooks.map(({ path, agent, rules, enabled }) => ({
         value: path,
-        note: enabled ? `agent ${agent}` : 'disabled',
+        note: !enabled ? 'disabled' : rules ? toRuleNames(rules) : `agent ${agent}`,
       }))
     },
     async () => configured(home(), 'webhooks', 'webhooks'),
   )
+
+const toRuleNames = (rules: NonNullable<WebhookSummary['rules']>): string =>
+  `rules ${rules.map(({ name }) => name).join(', ')}`
 
 const toNote = ({ status, account }: Pick<ProviderSummary, 'status' | 'account'>): string =>
   account ? `${status}, ${account.name}` : status

@@ -122,64 +122,69 @@ export const ruleSchema = z.strictObject({
   ...ruleFields,
 })
 
-export const webhookSchema = z.strictObject({
-  path: webhookPath.describe(
-    'URL path; a path that does not begin with /webhook/ is also served below it.',
-  ),
-  rules: z
-    .array(ruleSchema)
-    .min(1)
-    .optional()
-    .describe(
-      'Several rules for one address, each a map of a name and what runs; each that matches makes an event of its own. What a rule does not say, it takes from the webhook.',
+export const webhookSchema = z
+  .strictObject({
+    path: webhookPath.describe(
+      'URL path; a path that does not begin with /webhook/ is also served below it.',
     ),
-  agent: ruleFields.agent.describe(
-    'Name of an agent in agents.yaml; required, unless each rule has one.',
-  ),
-  prompt_template: ruleFields.prompt_template,
-  on: ruleFields.on,
-  secret_env: z
-    .union([environmentName, z.array(environmentName).min(1)])
-    .optional()
-    .describe('Environment variable with the secret; a list while secrets are rotated.'),
-  ...signatureFields,
-  timestamp_tolerance: deliveryAge
-    .optional()
-    .describe(
-      'How far a signed time may be in the past or the future; at most 24h. Default: 5m, linear 1m.',
+    rules: z
+      .array(ruleSchema)
+      .min(1)
+      .optional()
+      .describe(
+        'Several rules for one address, each a map of a name and what runs; each that matches makes an event of its own. What a rule does not say, it takes from the webhook.',
+      ),
+    agent: ruleFields.agent.describe(
+      'Name of an agent in agents.yaml; required, unless each rule has one.',
     ),
-  late: deliveryAge
-    .optional()
-    .describe(
-      'With linear, which sends again with the old time: how old a delivery may be that was never seen; 0s turns it off. Default 24h.',
-    ),
-  ...senderFields,
-  filter: ruleFields.filter,
-  workspace: ruleFields.workspace,
-  deliver_to: ruleFields.deliver_to,
-  deliver_empty: ruleFields.deliver_empty,
-  update: ruleFields.update,
-  dedupe: z
-    .enum(['id', 'body', 'off'])
-    .optional()
-    .describe(
-      'What identifies repeated deliveries: id (set by the sender), body (the same bytes), off. Default: id if the sender sets one.',
-    ),
-  delivery_id_header: headerName
-    .optional()
-    .describe('Header with the id of a delivery. Default: those of known senders.'),
-  rate_limit: rate
-    .optional()
-    .describe(
-      'Limit of accepted deliveries, as 10/s, 60/min or 1000/h; GitHub, GitLab and Sentry do not retry what exceeds it. Default: none.',
-    ),
-  event_text: ruleFields.event_text,
-  max_value_length: ruleFields.max_value_length,
-  coalesce: ruleFields.coalesce,
-  max_runs: ruleFields.max_runs,
-  accept_risk: ruleFields.accept_risk,
-  enabled: z.boolean().default(true).describe('With false, this path answers 404. Default true.'),
-})
+    prompt_template: ruleFields.prompt_template,
+    on: ruleFields.on,
+    secret_env: z
+      .union([environmentName, z.array(environmentName).min(1)])
+      .optional()
+      .describe('Environment variable with the secret; a list while secrets are rotated.'),
+    ...signatureFields,
+    timestamp_tolerance: deliveryAge
+      .optional()
+      .describe(
+        'How far a signed time may be in the past or the future; at most 24h. Default: 5m, linear 1m.',
+      ),
+    late: deliveryAge
+      .optional()
+      .describe(
+        'With linear, which sends again with the old time: how old a delivery may be that was never seen; 0s turns it off. Default 24h.',
+      ),
+    ...senderFields,
+    filter: ruleFields.filter,
+    workspace: ruleFields.workspace,
+    deliver_to: ruleFields.deliver_to,
+    deliver_empty: ruleFields.deliver_empty,
+    update: ruleFields.update,
+    dedupe: z
+      .enum(['id', 'body', 'off'])
+      .optional()
+      .describe(
+        'What identifies repeated deliveries: id (set by the sender), body (the same bytes), off. Default: id if the sender sets one.',
+      ),
+    delivery_id_header: headerName
+      .optional()
+      .describe('Header with the id of a delivery. Default: those of known senders.'),
+    rate_limit: rate
+      .optional()
+      .describe(
+        'Limit of accepted deliveries, as 10/s, 60/min or 1000/h; GitHub, GitLab and Sentry do not retry what exceeds it. Default: none.',
+      ),
+    event_text: ruleFields.event_text,
+    max_value_length: ruleFields.max_value_length,
+    coalesce: ruleFields.coalesce,
+    max_runs: ruleFields.max_runs,
+    accept_risk: ruleFields.accept_risk,
+    enabled: z.boolean().default(true).describe('With false, this path answers 404. Default true.'),
+  })
+  .meta({
+    // For editors; the messages of the check are in webhook.ts.
+    anyOf: [{ required: ['agent', 'prompt_template'] }, { required: ['rules'] }],
+  })
 
 export type WebhookEntry = z.output<typeof webhookSchema>
 /** The fields of an entry, or of one of its rules, that say what runs. */

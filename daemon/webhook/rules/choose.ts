@@ -48,7 +48,7 @@ export const isNamed = (names: readonly EventName[], kind: EventKind | undefined
     (name) =>
       name === kind.event ||
       name === full ||
-      (name.endsWith('.*') && full.startsWith(name.slice(0, -1))),
+      (name.endsWith('.*') && `${full}.`.startsWith(name.slice(0, -1))),
   )
 }
 

@@ -28,9 +28,6 @@ webhooks:
 `,
     })
   })
-  after(async () => {
-    assert.equal(await daemon.stop(), 0)
-  })
 
   it('passes over what comes after them, says so once, and runs its other rules', async () => {
     for (let run = 1; run <= 2; run += 1) {
@@ -63,6 +60,7 @@ webhooks:
         hint: 'raise max_runs in webhooks.yaml, or wait',
       },
     ])
+    assert.equal(await daemon.stop(), 0)
     const log = await readFile(daemon.home.log, 'utf8')
     assert.equal(log.split('is used up').length - 1, 1, log)
   })
