@@ -222,6 +222,16 @@ const ruleExplanationSchema = z.strictObject({
     /** Why it cannot run here. */
     detail: z.string().optional(),
   }),
+  /** The code that the agent sees. Nothing is fetched, so it may not be there. */
+  workspace: z
+    .strictObject({
+      repo: z.string(),
+      ref: z.string(),
+      base: z.string().optional(),
+      /** Why its values cannot be used. */
+      detail: z.string().optional(),
+    })
+    .optional(),
   /** The messages for each target if the agent answered with the prompt. */
   targets: z.array(
     z.strictObject({

@@ -7,7 +7,7 @@ import {
   type RuleExplanation,
 } from '../../shared/api.ts'
 import { inspectProgram, runsProgram } from '../../shared/config/agent-program.ts'
-import type { Agent } from '../../shared/config/schema.ts'
+import type { Agent, Gateway } from '../../shared/config/schema.ts'
 import type { Rule } from '../../shared/config/rule.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { getKeySource } from '../../shared/signatures/scheme.ts'
@@ -19,6 +19,7 @@ import type { ResolvedTarget } from '../delivery/sender.ts'
 import { tryFile } from '../delivery/targets/file.ts'
 import { exactRouter, readJsonBody } from '../http/body.ts'
 import { textOfValue } from '../util/payload-path.ts'
+import { checkRequest, expandWorkspace, type WorkspaceRequest } from '../workspace/request.ts'
 import type { CompiledWebhook } from './compiled-webhook.ts'
 import type { Engine } from './engine.ts'
 import { createScope, type EventScope } from './event-scope.ts'
@@ -50,6 +51,8 @@ type LookedAt = {
   readonly nowMs: number
   readonly loopGuard: Pick<LoopGuard, 'ownDetail'>
   readonly remoteKeys: RemoteKeys
+  /** For the hosts that a login is for. */
+  readonly gateway: Gateway
   /** Throws why a file cannot be written. */
   readonly tryFile: (path: string) => Promise<void>
 }
@@ -59,10 +62,8 @@ type LookedAt = {
  * nothing run, sent, logged or remembered. Throws why a body cannot be parsed: `media-type-unsupported`,
  * `payload-not-json`, `body-too-large`.
  */
-const explain = async (
-  webhook: CompiledWebhook,
-  { headers, bytes, nowMs, loopGuard, remoteKeys, tryFile }: LookedAt,
-): Promise<Explanation> => {
+const explain = async (webhook: CompiledWebhook, look: LookedAt): Promise<Explanation> => {
+  const { headers, bytes, nowMs, loopGuard, remoteKeys } = look
   const { scheme, rules } = webhook
   const remoteKey = await findRemoteKey(webhook, { headers, bytes, remoteKeys })
   const checked = checkSignature(webhook, headers, bytes, nowMs, remoteKey)
@@ -77,7 +78,7 @@ const explain = async (
   const isPassedOver = handshake !== undefined || ownComment
   const explained = await Promise.all(
     rules.map(async (rule) => {
-      const { matches, ...rest } = await explainRule(rule, scope, kind, tryFile)
+      const { matches, ...rest } = await explainRule(rule, scope, kind, look)
       return { ...rest, matches: matches && !isPassedOver }
     }),
   )
@@ -97,7 +98,7 @@ const explainRule = async (
   rule: Rule,
   scope: EventScope,
   kind: EventKind | undefined,
-  tryFile: LookedAt['tryFile'],
+  { gateway, tryFile }: LookedAt,
 ): Promise<RuleExplanation> => {
   const { name, on } = rule
   const made = tryPrompt(rule, scope)
@@ -114,6 +115,9 @@ const explainRule = async (
     filter: explainFilter(scope, rule.filter),
     ...made,
     agent: describeAgent(rule),
+    ...(rule.workspace && {
+      workspace: tryWorkspace(expandWorkspace(rule.workspace, scope), gateway),
+    }),
     targets: await tryTargets(expandTargets(rule.targets, scope), made.prompt, tryFile),
   }
 }
@@ -229,6 +233,20 @@ const argvIn = (agent: Rule['agent']): Pick<Explanation['agent'], 'argv'> => {
   }
 }
 
+const tryWorkspace = (
+  request: WorkspaceRequest,
+  gateway: Gateway,
+): RuleExplanation['workspace'] => {
+  const { repo, ref, base } = request
+  const named = { repo, ref, ...(base !== undefined && { base }) }
+  try {
+    checkRequest(request, gateway)
+    return named
+  } catch (error) {
+    return { ...named, detail: describeRefusal(error) }
+  }
+}
+
 const tryTargets = async (
   targets: readonly ResolvedTarget[],
   text: string,
@@ -272,6 +290,7 @@ export const tryOutRoutes = (parts: TryOutParts): Router => {
       nowMs: Date.now(),
       loopGuard,
       remoteKeys,
+      gateway: setup.config.gateway,
       tryFile: async (file) => tryFile(file, homeFolder),
     })
     const add = async <Part extends RuleExplanation>(part: Part): Promise<Part> => {

@@ -1,4 +1,5 @@
 import { devNull } from 'node:os'
+import { oldestGit } from '../../shared/config/workspace.ts'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
 import { networkVariables } from '../../shared/network/variables.ts'
 import { toPlainText } from '../../shared/text.ts'
@@ -50,9 +51,6 @@ export class GitFailed extends Error {
 const defaultTimeoutMs = 30 * 60_000
 const defaultLimitBytes = 256 * 1024 * 1024
 
-/** `GIT_CONFIG_GLOBAL` is the newest thing that we need. */
-const oldestVersion = [2, 32] as const
-
 export const createGit = (run: RunProcess, env: NodeJS.ProcessEnv): Git => {
   let isNewEnough = false
   const git: Git = async (args, options) => {
@@ -89,13 +87,14 @@ export const createGit = (run: RunProcess, env: NodeJS.ProcessEnv): Git => {
 }
 
 const checkVersion = (text: string): void => {
-  const [, major = '0', minor = '0'] = /(\d+)\.(\d+)/.exec(text) ?? []
-  const [oldMajor, oldMinor] = oldestVersion
-  if (Number(major) > oldMajor || (Number(major) === oldMajor && Number(minor) >= oldMinor)) return
+  const parts = (version: string) =>
+    (/\d+(\.\d+)*/.exec(version)?.[0] ?? '0').split('.').map(Number)
+  const [[major = 0, minor = 0], [oldMajor = 0, oldMinor = 0]] = [parts(text), parts(oldestGit)]
+  if (major > oldMajor || (major === oldMajor && minor >= oldMinor)) return
   throw new DoorwardError(
     'workspace-git-missing',
     `git ${major}.${minor} is too old for a workspace`,
-    { hint: `install git ${oldestVersion.join('.')} or newer` },
+    { hint: `install git ${oldestGit} or newer` },
   )
 }
 
@@ -103,7 +102,7 @@ const toStartError = (error: unknown): unknown =>
   systemCode(error) === 'ENOENT' || systemCode(error) === 'EACCES'
     ? new DoorwardError('workspace-git-missing', "there is no git on the daemon's PATH", {
         cause: error,
-        hint: `install git ${oldestVersion.join('.')} or newer, then: doorward daemon stop && doorward daemon start`,
+        hint: `install git ${oldestGit} or newer, then: doorward daemon stop && doorward daemon start`,
       })
     : error
 

@@ -95,6 +95,13 @@ export type Repository = {
     { readonly name: string; readonly host: GitHost; readonly isChosen: boolean } | undefined
 }
 
+/** What a request asks git for. Throws `workspace-invalid`, or `workspace-ref-not-found`. */
+export const checkRequest = (request: WorkspaceRequest, gateway: Gateway) => ({
+  ref: checkRef(request.ref, 'ref'),
+  base: request.base === undefined ? undefined : checkRef(request.base, 'base'),
+  repository: findRepository(request, gateway),
+})
+
 const segment = String.raw`(?!\.{1,2}(?:/|$))[A-Za-z0-9_.][A-Za-z0-9_.~-]{0,254}`
 const shortName = new RegExp(`^(?:${segment}/){1,20}${segment}$`)
 const addressPath = new RegExp(`^/(?:${segment}/){0,20}${segment}$`)

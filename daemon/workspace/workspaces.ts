@@ -8,7 +8,7 @@ import type { OAuth } from '../oauth/oauth.ts'
 import { commitChanges } from './commit.ts'
 import { createGit, type Git, type Remote } from './git.ts'
 import { fetchCommits, type Mirror, openMirror, toWorkspaceError } from './mirror.ts'
-import { checkRef, findRepository, type Repository, type WorkspaceRequest } from './request.ts'
+import { checkRequest, type Repository, type WorkspaceRequest } from './request.ts'
 import { removeFolder, WorkspaceStore } from './store.ts'
 import type { Workspace } from './workspace.ts'
 import { checkOut } from './worktree.ts'
@@ -74,9 +74,7 @@ export class Workspaces {
     eventId: string,
     signal: AbortSignal,
   ): Promise<Workspace> {
-    const ref = checkRef(request.ref, 'ref')
-    const base = request.base === undefined ? undefined : checkRef(request.base, 'base')
-    const repository = findRepository(request, gateway)
+    const { ref, base, repository } = checkRequest(request, gateway)
     const remote = await this.#toRemote(repository)
     const folder = this.store.folderOf(repository.url, request.depth)
     const { withLock } = this.store

@@ -16,6 +16,9 @@ export type WorkspaceSettings = {
   readonly depth: number | undefined
 }
 
+/** It is the first that can do without the owner's own configuration. */
+export const oldestGit = '2.32'
+
 /** What `{{context.<name>}}` of a prompt can hold. */
 export const contextNames = ['diff', 'files', 'commits', 'failed-logs', 'comments'] as const
 export type ContextName = (typeof contextNames)[number]

@@ -1,5 +1,6 @@
 import { errorName } from '../../../shared/errors.ts'
 import type { Config } from '../../../shared/config/load.ts'
+import { enabledRules } from '../../../shared/config/webhook.ts'
 import { fileTargetWarnings } from '../../../shared/config/target-warnings.ts'
 import { configureNetwork } from '../../../shared/network/outgoing.ts'
 import { version } from '../../../shared/version.ts'
@@ -16,9 +17,11 @@ import { checkPorts, collectPorts } from './checks/ports.ts'
 import { checkSecrets } from './checks/secrets.ts'
 import {
   checkClock,
+  checkGit,
   checkNetwork,
   checkSystem,
   collectClock,
+  collectGit,
   collectSystem,
 } from './checks/system.ts'
 import { checkTargets, collectFileTargets } from './checks/targets.ts'
@@ -77,9 +80,12 @@ export const runChecks = async (context: DoctorContext): Promise<DoctorResult> =
       const { file, isAlive } = await daemon
       const clock = await collectClock(isAlive ? file : undefined, now)
       const skewMs = (await outside)?.skewMs
+      const { config, env: variables } = await configuration
+      const needsGit = config ? enabledRules(config).some(({ workspace }) => workspace) : false
       return [
         ...checkSystem(await collectSystem()),
-        ...checkNetwork((await configuration).env),
+        ...checkGit(needsGit, needsGit ? await collectGit() : undefined),
+        ...checkNetwork(variables),
         checkClock(clock, skewMs, online),
       ]
     }),

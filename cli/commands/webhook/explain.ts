@@ -108,12 +108,13 @@ const matchFields = ({ on, filter }: RuleExplanation, terminal: Terminal): Field
 
 /** What runs, and where its answer goes. */
 const runFields = (rule: RuleExplanation, terminal: Terminal): Field[] => {
-  const { agent, targets } = rule
+  const { agent, workspace, targets } = rule
   const empty = emptyPaths(rule)
   return [
     ...optional(rule.promptFault !== undefined, ['', failedCell(rule.promptFault ?? '', terminal)]),
     ['agent', `${agent.name} (${agent.kind})${agent.argv ? `: ${argvText(agent.argv)}` : ''}`],
     ...optional(agent.detail !== undefined, ['', failedCell(agent.detail ?? '', terminal)]),
+    ...(workspace ? [['workspace', workspaceCell(workspace, terminal)] as const] : []),
     ...targets.map(({ target, parts, detail }, index): Field => [
       index === 0 ? 'targets' : '',
       detail === undefined
@@ -123,6 +124,14 @@ const runFields = (rule: RuleExplanation, terminal: Terminal): Field[] => {
     ...optional(targets.length === 0, ['targets', 'none']),
     ...optional(empty.length > 0, ['missing', emptyCell(empty, terminal)]),
   ]
+}
+
+const workspaceCell = (
+  { repo, ref, base, detail }: NonNullable<RuleExplanation['workspace']>,
+  terminal: Terminal,
+): Cell => {
+  const text = `${repo} at ${ref}${base === undefined ? '' : `, base ${base}`}`
+  return detail === undefined ? text : failedCell(detail, terminal)
 }
 
 const eventCell = (

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { readdir, readFile } from 'node:fs/promises'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type EventDetail, workspacesSchema } from '../../../shared/api.ts'
+import { type EventDetail, explanationSchema, workspacesSchema } from '../../../shared/api.ts'
 import type { Home } from '../../../shared/home/home.ts'
 import { run } from '../../cli/support/cli.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'
@@ -115,6 +115,30 @@ agents:
     }
     assert.deepEqual(await openRuns(), [])
   }).timeout(60_000)
+
+  it('is shown before anything is fetched', async () => {
+    const ask = async (payload: object) =>
+      explanationSchema.parse(
+        await daemon.client.post('/webhooks/explain', {
+          path: '/list',
+          payload: JSON.stringify(payload),
+        }),
+      ).workspace
+    assert.deepEqual(await ask({ repo: 'acme/app', ref: 'main' }), {
+      repo: 'acme/app',
+      ref: 'main',
+      base: 'main',
+    })
+    const refused = await ask({ repo: '/etc', ref: 'main' })
+    assert.match(refused?.detail ?? '', /only the rule itself can name/)
+    const payload = join(folder, 'payload.json')
+    await writeFile(payload, JSON.stringify({ repo: 'acme/app', ref: 'v1' }))
+    const shown = await run(['webhook', 'explain', '/list', payload], { home })
+    assert.match(shown.stdout, /^workspace +acme\/app at v1, base main$/m)
+    const doctor = await run(['doctor', '--json'], { home })
+    const { checks } = JSON.parse(doctor.stdout) as { checks: { name: string; status: string }[] }
+    assert.equal(checks.find(({ name }) => name === 'git')?.status, 'ok')
+  })
 
   it('leaves nothing behind when the daemon is killed while the agent runs', async () => {
     await post('/wait', { repo: 'acme/app', ref: 'main' })

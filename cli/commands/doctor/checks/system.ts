@@ -6,6 +6,7 @@ import { readStartTime } from '../../../../shared/home/lock.ts'
 import { describeNetwork } from '../../../../shared/network/variables.ts'
 import { networkWarnings } from '../../../../shared/network/warnings.ts'
 import { formatDuration } from '../../../../shared/text.ts'
+import { oldestGit } from '../../../../shared/config/workspace.ts'
 import { packageFolder, version } from '../../../../shared/version.ts'
 import { type Check, checksFor } from '../check.ts'
 
@@ -45,6 +46,24 @@ export const checkNetwork = (env: NodeJS.ProcessEnv): Check[] => {
   const used = describeNetwork(env)
   return used === undefined ? [] : [ok('network', used)]
 }
+
+/** Checks git where a rule has a workspace; `found` is its version. */
+export const checkGit = (isNeeded: boolean, found: string | undefined): Check[] => {
+  if (!isNeeded) return []
+  const fix = `install git ${oldestGit} or newer`
+  if (found === undefined) return [error('git', 'a rule has a workspace, and there is no git', fix)]
+  return isAtLeast(found, oldestGit)
+    ? [ok('git', found)]
+    : [error('git', `${found} is too old for a workspace`, fix)]
+}
+
+/** Its version, by the `PATH` of this terminal. */
+export const collectGit = async (): Promise<string | undefined> =>
+  new Promise((resolve) => {
+    execFile('git', ['version'], { timeout: 2000, killSignal: 'SIGKILL' }, (failure, stdout) =>
+      resolve(failure ? undefined : /\d+(\.\d+)+/.exec(stdout)?.[0]),
+    )
+  })
 
 /** Signed timestamps of Stripe, Slack and Standard Webhooks may differ by this much. */
 const toleranceMs = 300_000

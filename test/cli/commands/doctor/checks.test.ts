@@ -12,6 +12,7 @@ import { checkLogins, collectTokenFiles } from '../../../../cli/commands/doctor/
 import { checkPorts } from '../../../../cli/commands/doctor/checks/ports.ts'
 import {
   type ClockFacts,
+  checkGit,
   isAtLeast,
   checkClock,
 } from '../../../../cli/commands/doctor/checks/system.ts'
@@ -179,6 +180,15 @@ describe('doctor: system', () => {
     assert.equal(isAtLeast('v20.9.0', '>=20.19'), false)
     assert.equal(isAtLeast('v18.20.0', '>=20.19'), false)
     assert.equal(isAtLeast('v22.0.0', '>=20.19'), true)
+  })
+
+  it('looks at git where a rule has a workspace', () => {
+    const shown = (isNeeded: boolean, found?: string) =>
+      checkGit(isNeeded, found).map(({ status, detail }) => `${status}: ${detail}`)
+    assert.deepEqual(shown(false), [])
+    assert.deepEqual(shown(true, '2.39.5'), ['ok: 2.39.5'])
+    assert.deepEqual(shown(true, '2.25.1'), ['error: 2.25.1 is too old for a workspace'])
+    assert.deepEqual(shown(true), ['error: a rule has a workspace, and there is no git'])
   })
 
   const hour = 3_600_000
