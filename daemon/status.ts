@@ -1,6 +1,6 @@
 import type { Status, StatusProblem, WebhookSummary } from '../shared/api.ts'
-import { agentProgramWarnings } from '../shared/config/agent-program.ts'
-import { fileTargetWarnings } from '../shared/config/target-warnings.ts'
+import { agentProgramWarnings } from '../shared/agents/program.ts'
+import { fileTargetWarnings } from '../shared/targets/warnings.ts'
 import { version } from '../shared/version.ts'
 import type { ByteBudget } from './util/byte-budget.ts'
 import type { EventStore } from './events/event-store.ts'

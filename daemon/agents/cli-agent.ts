@@ -1,6 +1,6 @@
 import { tmpdir } from 'node:os'
-import { agentClis } from '../../shared/config/agent-clis.ts'
-import type { CliAgent } from '../../shared/config/agent-schema.ts'
+import { agentClis } from '../../shared/agents/clis.ts'
+import type { CliAgent } from '../../shared/agents/schema.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { type Answer, cutTo } from './answer.ts'
 import { NoAnswer } from './cli-output.ts'

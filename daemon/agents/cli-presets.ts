@@ -1,7 +1,7 @@
 import { copyFile, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { agentClis, type CliKind } from '../../shared/config/agent-clis.ts'
-import type { CliAgent } from '../../shared/config/agent-schema.ts'
+import { agentClis, type CliKind } from '../../shared/agents/clis.ts'
+import type { CliAgent } from '../../shared/agents/schema.ts'
 import { getUserHome } from '../../shared/home/home.ts'
 import { parseJson } from './answer.ts'
 import {

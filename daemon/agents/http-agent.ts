@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
-import type { HttpAgent } from '../../shared/config/agent-schema.ts'
+import type { HttpAgent } from '../../shared/agents/schema.ts'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
 import { isCertificateError, isNotTls } from '../../shared/net.ts'
 import { describeCertificate, ProxyError } from '../../shared/network/faults.ts'

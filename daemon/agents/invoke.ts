@@ -1,4 +1,4 @@
-import type { CommandAgent } from '../../shared/config/agent-schema.ts'
+import type { CommandAgent } from '../../shared/agents/schema.ts'
 import type { Agent } from '../../shared/config/schema.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { type Answer, cutText, cutTo } from './answer.ts'

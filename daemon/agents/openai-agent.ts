@@ -1,4 +1,4 @@
-import type { OpenAiAgent } from '../../shared/config/agent-schema.ts'
+import type { OpenAiAgent } from '../../shared/agents/schema.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { joinUrl } from '../../shared/net.ts'
 import { retryAfterIn } from '../util/http-retry-after.ts'

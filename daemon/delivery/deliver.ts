@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import type { TargetResult } from '../../shared/api.ts'
 import type { TargetSettings } from '../../shared/config/schema.ts'
-import type { SentKind } from '../../shared/config/targets.ts'
+import type { SentKind } from '../../shared/targets/targets.ts'
 import { DoorwardError, errorName } from '../../shared/errors.ts'
 import type { Log } from '../log/log.ts'
 import type { OAuth } from '../oauth/oauth.ts'

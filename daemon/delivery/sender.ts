@@ -1,4 +1,4 @@
-import type { SentKind } from '../../shared/config/targets.ts'
+import type { SentKind } from '../../shared/targets/targets.ts'
 import type { DoorwardError } from '../../shared/errors.ts'
 
 /** An agent's answer, and the event that it answers. */

@@ -6,7 +6,7 @@ import {
   learnSchema,
   type RuleExplanation,
 } from '../../shared/api.ts'
-import { inspectProgram, runsProgram } from '../../shared/config/agent-program.ts'
+import { inspectProgram, runsProgram } from '../../shared/agents/program.ts'
 import type { Agent, Gateway } from '../../shared/config/schema.ts'
 import type { Rule } from '../../shared/config/rule.ts'
 import { DoorwardError } from '../../shared/errors.ts'

@@ -5,7 +5,7 @@ import {
   isSlackReply,
   type SentKind,
   type Target,
-} from '../../shared/config/targets.ts'
+} from '../../shared/targets/targets.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { formatPath, type Path } from '../../shared/paths.ts'
 import { isFixed, type Template } from '../../shared/templates.ts'

@@ -15,7 +15,13 @@ import {
   type Gateway,
   loopbackHosts,
 } from './schema.ts'
-import { isOwnFile, ownChat, parseTarget, type Target, resolveTargetFile } from './targets.ts'
+import {
+  isOwnFile,
+  ownChat,
+  parseTarget,
+  type Target,
+  resolveTargetFile,
+} from '../targets/targets.ts'
 import { checkDefinitions, compileEntry, type Webhook } from './webhook.ts'
 import { type Problem, readYaml, readYamlBytes, type YamlFile, type YamlPath } from './yaml.ts'
 

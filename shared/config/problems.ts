@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { agentSchema } from './agent-schema.ts'
+import { agentSchema } from '../agents/schema.ts'
 import { type ConfigName, fileSchemas } from './schema.ts'
 import { didYouMean } from '../text.ts'
 import type { Problem, YamlFile, YamlPath } from './yaml.ts'

@@ -8,10 +8,10 @@ import {
   type Template,
 } from '../templates.ts'
 import { didYouMean, type Rate } from '../text.ts'
-import { isCliKind } from './agent-clis.ts'
+import { isCliKind } from '../agents/clis.ts'
 import { type Filter, parseFilter, valueConditions } from '../filter/conditions.ts'
 import type { Agent } from './schema.ts'
-import { parseTarget, type Target, targetPaths } from './targets.ts'
+import { parseTarget, type Target, targetPaths } from '../targets/targets.ts'
 import type { RuleEntry } from './webhook-schema.ts'
 import { parseWorkspace, workspacePaths, type WorkspaceSettings } from './workspace.ts'
 import type { Problem, YamlFile, YamlPath } from './yaml.ts'

@@ -1,13 +1,13 @@
 import { z } from 'zod'
-import { agentSchema } from './agent-schema.ts'
+import { agentSchema } from '../agents/schema.ts'
 import { providerNameForm, scopeForm } from './name-forms.ts'
-import { targetsSchema } from './target-schema.ts'
+import { targetsSchema } from '../targets/schema.ts'
 import { duration, environmentName, secureBaseUrl, secureUrl, size } from './values.ts'
 import { webhookSchema } from './webhook-schema.ts'
 
-export type { Agent, CommandAgent } from './agent-schema.ts'
+export type { Agent, CommandAgent } from '../agents/schema.ts'
 export { isLoopbackUrl } from './values.ts'
-export type { TargetSettings } from './target-schema.ts'
+export type { TargetSettings } from '../targets/schema.ts'
 
 /*
  * The schemas of the three configuration files. They check what is loaded and generate the JSON Schema

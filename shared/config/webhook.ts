@@ -10,7 +10,7 @@ import type { Agent } from './schema.ts'
 import { checkSenderFields } from './sender-fields.ts'
 import { checkSignatureFields, findSignatureHeaders, readScheme } from './signature-fields.ts'
 import { ruleSchema, type WebhookEntry, webhookSchema } from './webhook-schema.ts'
-import { isSlackReply } from './targets.ts'
+import { isSlackReply } from '../targets/targets.ts'
 import type { Problem, YamlFile, YamlPath } from './yaml.ts'
 
 /** One webhook definition, compiled once so that requests parse nothing of it. */

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
-import type { SmtpServer } from '../config/target-secrets.ts'
+import type { SmtpServer } from '../targets/secrets.ts'
 import { openTunnel, startTls, trustOptions } from './outgoing.ts'
 
 /** Options of nodemailer, for deliveries and for the check of a mail server. */

@@ -7,11 +7,11 @@ import type { Command } from 'commander'
 import { type Tokens, lexer, walkTokens } from 'marked'
 import { createProgram } from '../../cli/program.ts'
 import { webhookPresets } from '../../cli/commands/webhook/presets.ts'
-import { cliKinds } from '../../shared/config/agent-clis.ts'
+import { cliKinds } from '../../shared/agents/clis.ts'
 import { fileSchemas } from '../../shared/config/schema.ts'
 import { checkConfig } from '../../shared/config/load.ts'
 import { schemeNames } from '../../shared/signatures/presets.ts'
-import { sentKinds } from '../../shared/config/targets.ts'
+import { sentKinds } from '../../shared/targets/targets.ts'
 import { packageFolder } from '../../shared/version.ts'
 import { readYaml } from '../../shared/config/yaml.ts'
 import { run } from './support/cli.ts'
@@ -60,8 +60,10 @@ describe('the documents', () => {
 
   it('name every warning', async () => {
     const page = await read('troubleshooting.md')
-    const folder = new URL('shared/config/', packageFolder)
-    const files = (await readdir(folder)).filter((name) => /warnings|detect-agents/.test(name))
+    const folder = new URL('shared/', packageFolder)
+    const files = (await readdir(folder, { recursive: true })).filter((name) =>
+      /warnings\.ts$|detect\.ts$/.test(name),
+    )
     const sources = await Promise.all(files.map((name) => readFile(new URL(name, folder), 'utf8')))
     const codes = sources.flatMap((source) =>
       [...source.matchAll(/\b(?:code: |warn\()\s*([^,]*),$/gm)].flatMap(([, value = '']) =>

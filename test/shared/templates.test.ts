@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { parseTemplate } from '../../shared/templates.ts'
 import { DoorwardError } from '../../shared/errors.ts'
-import { parseTarget } from '../../shared/config/targets.ts'
+import { parseTarget } from '../../shared/targets/targets.ts'
 
 const refused = (read: () => unknown, message: RegExp) =>
   assert.throws(read, (error: unknown) => {

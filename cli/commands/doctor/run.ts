@@ -1,7 +1,7 @@
 import { errorName } from '../../../shared/errors.ts'
 import type { Config } from '../../../shared/config/load.ts'
 import { enabledRules } from '../../../shared/config/webhook.ts'
-import { fileTargetWarnings } from '../../../shared/config/target-warnings.ts'
+import { fileTargetWarnings } from '../../../shared/targets/warnings.ts'
 import { configureNetwork } from '../../../shared/network/outgoing.ts'
 import { version } from '../../../shared/version.ts'
 import type { Asker } from '../../context.ts'

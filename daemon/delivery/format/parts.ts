@@ -1,5 +1,5 @@
 import { toPlainText } from '../../../shared/text.ts'
-import type { SentKind } from '../../../shared/config/targets.ts'
+import type { SentKind } from '../../../shared/targets/targets.ts'
 import type { ResolvedTarget } from '../sender.ts'
 import { githubText, gitlabText, slackText } from './mentions.ts'
 import { type Limits, splitText } from './split.ts'

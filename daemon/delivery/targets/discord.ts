@@ -1,6 +1,6 @@
 import { listSecrets } from '../../../shared/config/environment.ts'
 import type { TargetSettings } from '../../../shared/config/schema.ts'
-import { parseSecretUrl } from '../../../shared/config/target-secrets.ts'
+import { parseSecretUrl } from '../../../shared/targets/secrets.ts'
 import { DeliveryError } from '../delivery-error.ts'
 import { toStatusError, requestTarget, secondsToMs } from '../request.ts'
 import type { Sender } from '../sender.ts'

@@ -1,6 +1,6 @@
 import { listSecrets } from '../../../shared/config/environment.ts'
 import type { TargetSettings } from '../../../shared/config/schema.ts'
-import { type SmtpServer, parseSmtpServer } from '../../../shared/config/target-secrets.ts'
+import { type SmtpServer, parseSmtpServer } from '../../../shared/targets/secrets.ts'
 import { DeliveryError, asReadOnly, TokenRefused } from '../delivery-error.ts'
 import { toStatusError, requestTarget, type TargetResponse } from '../request.ts'
 import type { Attempt, Message, Sender } from '../sender.ts'

@@ -6,7 +6,7 @@ import {
   parseHeaderValue,
   parseSecretUrl,
   parseSigningKey,
-} from '../../../shared/config/target-secrets.ts'
+} from '../../../shared/targets/secrets.ts'
 import { DeliveryError } from '../delivery-error.ts'
 import { chatText } from '../format/mentions.ts'
 import { toStatusError, requestTarget } from '../request.ts'

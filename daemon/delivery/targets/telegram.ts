@@ -1,5 +1,5 @@
 import type { TargetSettings } from '../../../shared/config/schema.ts'
-import { ownChat } from '../../../shared/config/targets.ts'
+import { ownChat } from '../../../shared/targets/targets.ts'
 import { DeliveryError, TokenRefused } from '../delivery-error.ts'
 import { toStatusError, requestTarget, secondsToMs, type TargetResponse } from '../request.ts'
 import type { Sender } from '../sender.ts'

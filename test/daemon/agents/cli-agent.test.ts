@@ -4,7 +4,7 @@ import { delimiter, join } from 'node:path'
 import { runCli } from '../../../daemon/agents/cli-agent.ts'
 import { runProcess } from '../../../daemon/agents/process.ts'
 import { restrictSettings } from '../../../daemon/agents/cli-presets.ts'
-import type { CliAgent } from '../../../shared/config/agent-schema.ts'
+import type { CliAgent } from '../../../shared/agents/schema.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { buildArgv, grantsTools } from '../../../daemon/agents/cli-presets.ts'
-import { cliKinds } from '../../../shared/config/agent-clis.ts'
+import { cliKinds } from '../../../shared/agents/clis.ts'
 
 describe('buildArgv', () => {
   it('runs each program without a person, without tools, and keeps nothing', () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { askHttp } from '../../../daemon/agents/http-agent.ts'
-import type { HttpAgent } from '../../../shared/config/agent-schema.ts'
+import type { HttpAgent } from '../../../shared/agents/schema.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import {
   type Script,

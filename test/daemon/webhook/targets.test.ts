@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { expandAddress, expandFileName, expandTargets } from '../../../daemon/webhook/targets.ts'
-import { parseTarget, type SentKind } from '../../../shared/config/targets.ts'
+import { parseTarget, type SentKind } from '../../../shared/targets/targets.ts'
 import { parseTemplate } from '../../../shared/templates.ts'
 import { scopeOf } from '../../support/scope.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { parseBodyTemplate } from '../../../shared/config/body-template.ts'
-import { targetsSchema } from '../../../shared/config/target-schema.ts'
+import { targetsSchema } from '../../../shared/targets/schema.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 
 const faults = (entry: object): string[] => {

@@ -1,6 +1,6 @@
-import { type TargetSettings, targetsSchema } from '../../../shared/config/target-schema.ts'
+import { type TargetSettings, targetsSchema } from '../../../shared/targets/schema.ts'
 import type { z } from 'zod'
-import { parseTarget } from '../../../shared/config/targets.ts'
+import { parseTarget } from '../../../shared/targets/targets.ts'
 import type { AgentReply, ResolvedTarget } from '../../../daemon/delivery/sender.ts'
 import { type Deliver, type DeliverParts, createDeliver } from '../../../daemon/delivery/deliver.ts'
 import { createCommentMarks, OwnMessages } from '../../../daemon/delivery/loop-guard.ts'

@@ -7,8 +7,8 @@ import {
   parseSecretUrl,
   type SmtpServer,
   parseSmtpServer,
-} from '../../../../shared/config/target-secrets.ts'
-import { githubKinds } from '../../../../shared/config/targets.ts'
+} from '../../../../shared/targets/secrets.ts'
+import { githubKinds } from '../../../../shared/targets/targets.ts'
 import { DoorwardError } from '../../../../shared/errors.ts'
 import { connectMail, smtpOptions } from '../../../../shared/network/mail.ts'
 import { isFixed } from '../../../../shared/templates.ts'

@@ -1,5 +1,10 @@
 import assert from 'node:assert/strict'
-import { isAddress, parseTarget, type SentKind, sentKinds } from '../../../shared/config/targets.ts'
+import {
+  isAddress,
+  parseTarget,
+  type SentKind,
+  sentKinds,
+} from '../../../shared/targets/targets.ts'
 
 const good: Readonly<Record<SentKind, readonly string[]>> = {
   slack: [

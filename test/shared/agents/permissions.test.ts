@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { agentSchema, describePermission } from '../../../shared/config/agent-schema.ts'
+import { agentSchema, describePermission } from '../../../shared/agents/schema.ts'
 
 const permission = (entry: unknown) => describePermission(agentSchema.parse(entry))
 

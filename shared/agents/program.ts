@@ -1,12 +1,12 @@
 import { stat } from 'node:fs/promises'
 import { isAbsolute, resolve } from 'node:path'
 import { expandTilde, quoteForShell } from '../home/home.ts'
-import { agentClis, isCliKind } from './agent-clis.ts'
-import type { Agent, CliAgent, CommandAgent } from './agent-schema.ts'
-import { findProgram, isExecutable } from './detect-agents.ts'
-import type { Config } from './load.ts'
-import { warn, type Warning } from './warning.ts'
-import { enabledRules } from './webhook.ts'
+import { agentClis, isCliKind } from './clis.ts'
+import type { Agent, CliAgent, CommandAgent } from './schema.ts'
+import { findProgram, isExecutable } from './detect.ts'
+import type { Config } from '../config/load.ts'
+import { warn, type Warning } from '../config/warning.ts'
+import { enabledRules } from '../config/webhook.ts'
 
 /** An agent that runs a program. */
 export type ProgramAgent = CliAgent | CommandAgent

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { DoorwardError } from '../errors.ts'
-import { parseBodyTemplate } from './body-template.ts'
-import { headerNameForm, loginNameForm } from './name-forms.ts'
-import { environmentName, secureUrl } from './values.ts'
+import { parseBodyTemplate } from '../config/body-template.ts'
+import { headerNameForm, loginNameForm } from '../config/name-forms.ts'
+import { environmentName, secureUrl } from '../config/values.ts'
 import { entryName, isMailAddress, isTelegramChat } from './targets.ts'
 
 const apiUrl = (base: string) =>

@@ -1,7 +1,7 @@
 import { access, constants, stat } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
-import type { Agent } from './agent-schema.ts'
-import { type AgentCli, type CliKind, agentClis, cliKinds, isCliKind } from './agent-clis.ts'
+import type { Agent } from './schema.ts'
+import { type AgentCli, type CliKind, agentClis, cliKinds, isCliKind } from './clis.ts'
 
 /** An agent program; without `path` it is not installed. */
 export type DetectedCli = {

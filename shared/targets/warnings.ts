@@ -2,19 +2,14 @@ import { lstat, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { systemCode } from '../errors.ts'
 import { isFixed, type Template } from '../templates.ts'
-import { listSecrets } from './environment.ts'
-import type { Config } from './load.ts'
-import { isLoopbackUrl } from './schema.ts'
-import {
-  parseSecretUrl,
-  parseHeaderValue,
-  parseSigningKey,
-  parseSmtpServer,
-} from './target-secrets.ts'
+import { listSecrets } from '../config/environment.ts'
+import type { Config } from '../config/load.ts'
+import { isLoopbackUrl } from '../config/schema.ts'
+import { parseSecretUrl, parseHeaderValue, parseSigningKey, parseSmtpServer } from './secrets.ts'
 import { fixedFolder, isOwnFile, makesFolders, resolveTargetFile } from './targets.ts'
-import { variablesIn } from './variables.ts'
-import { warn, type Warning } from './warning.ts'
-import { enabledRules } from './webhook.ts'
+import { variablesIn } from '../config/variables.ts'
+import { warn, type Warning } from '../config/warning.ts'
+import { enabledRules } from '../config/webhook.ts'
 
 /** What prevents deliveries to the targets of enabled webhooks, as far as it shows without sending. */
 export const targetWarnings = (config: Config, env: NodeJS.ProcessEnv): Warning[] => {

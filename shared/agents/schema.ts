@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { parsePath } from '../paths.ts'
-import { agentClis, type CliKind } from './agent-clis.ts'
-import { headerNameForm } from './name-forms.ts'
-import { duration, environmentName, secureUrl, size } from './values.ts'
+import { agentClis, type CliKind } from './clis.ts'
+import { headerNameForm } from '../config/name-forms.ts'
+import { duration, environmentName, secureUrl, size } from '../config/values.ts'
 
 /* The kinds of agent in agents.yaml, and their settings. */
 

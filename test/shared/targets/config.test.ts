@@ -5,7 +5,7 @@ import {
   parseSecretUrl,
   parseSigningKey,
   parseSmtpServer,
-} from '../../../shared/config/target-secrets.ts'
+} from '../../../shared/targets/secrets.ts'
 import { readYaml } from '../../../shared/config/yaml.ts'
 
 const load = (deliverTo: string, targets: string, env: Record<string, string> = {}) =>

@@ -1,5 +1,5 @@
 import { bareHost } from '../net.ts'
-import { isLoopbackUrl } from './schema.ts'
+import { isLoopbackUrl } from '../config/schema.ts'
 
 /*
  * Parsers for the variables of targets. Each returns undefined for an invalid value. The text never appears
