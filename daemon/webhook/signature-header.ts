@@ -40,6 +40,9 @@ export const oneValue = (headers: SignatureHeaders, name: string): string => {
  */
 export const readSignature = (headers: SignatureHeaders, form: SignatureForm): GivenSignature => {
   const value = oneValue(headers, form.header)
+  const isUsual = form.list === 'one' && form.signs.length === 1
+  if (isUsual && value.startsWith(form.prefix))
+    return { digests: parseDigests([value.slice(form.prefix.length)], form), ...unsigned }
   const items = splitList(value, form)
   const start = form.param === undefined ? form.prefix : `${form.param}=${form.prefix}`
   const mine = items.filter((item) => item.startsWith(start))
@@ -55,6 +58,9 @@ export const readSignature = (headers: SignatureHeaders, form: SignatureForm): G
   const texts = mine.map((item) => item.slice(start.length))
   return { digests: parseDigests(texts, form), timestamp, id }
 }
+
+/** Nothing but the body. */
+const unsigned = { timestamp: '', id: '' } as const
 
 const splitList = (value: string, { list }: SignatureForm): readonly string[] => {
   if (list === 'one') return [value]
@@ -73,8 +79,10 @@ const findFault = (text: string, form: SignatureForm): string | undefined =>
   form.encoding === 'hex' ? hexFault(text, form) : base64Fault(text, form)
 
 const hexFault = (text: string, { algorithm, anyCase }: SignatureForm): string | undefined => {
-  if (!/^[0-9a-fA-F]*$/.test(text)) return 'the signature has characters that are not hex digits'
-  if (!anyCase && !/^[0-9a-f]*$/.test(text)) return 'the signature has upper-case hex digits'
+  if (!(anyCase ? /^[0-9a-fA-F]*$/ : /^[0-9a-f]*$/).test(text))
+    return /^[0-9a-fA-F]*$/.test(text)
+      ? 'the signature has upper-case hex digits'
+      : 'the signature has characters that are not hex digits'
   const length = digestBytes[algorithm] * 2
   if (text.length !== length)
     return `the signature has ${text.length} hex digits, ${algorithm} has ${length}`
