@@ -5,7 +5,7 @@ import {
   type Explanation,
   learnSchema,
   type RuleExplanation,
-} from '../../shared/api.ts'
+} from '../../shared/api-explain.ts'
 import { inspectProgram, runsProgram } from '../../shared/agents/program.ts'
 import type { Agent, Gateway } from '../../shared/config/schema.ts'
 import type { Rule } from '../../shared/config/rule.ts'

@@ -1,4 +1,4 @@
-import type { Explain, Explanation, RuleExplanation } from '../../../shared/api.ts'
+import type { Explain, Explanation, RuleExplanation } from '../../../shared/api-explain.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { toPlainLine, toPlainText } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'

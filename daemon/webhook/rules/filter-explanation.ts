@@ -1,4 +1,4 @@
-import type { Explanation } from '../../../shared/api.ts'
+import type { Explanation } from '../../../shared/api-explain.ts'
 import {
   type Condition,
   describeTests,

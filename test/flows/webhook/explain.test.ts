@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict'
 import { readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { EventRecord, Status } from '../../../shared/api.ts'
 import {
-  type EventRecord,
   type Explanation,
   type PayloadDescription,
-  type Status,
   explanationSchema,
   payloadDescriptionSchema,
-} from '../../../shared/api.ts'
+} from '../../../shared/api-explain.ts'
 import { run, start, untilSaid } from '../../cli/support/cli.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'
 import { send } from '../../support/servers/http.ts'

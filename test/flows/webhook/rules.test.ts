@@ -1,13 +1,8 @@
 import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import {
-  type EventDetail,
-  type EventRecord,
-  type Explanation,
-  explanationSchema,
-  type WebhookSummary,
-} from '../../../shared/api.ts'
+import type { EventDetail, EventRecord, WebhookSummary } from '../../../shared/api.ts'
+import { type Explanation, explanationSchema } from '../../../shared/api-explain.ts'
 import { run } from '../../cli/support/cli.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'
 import { send } from '../../support/servers/http.ts'

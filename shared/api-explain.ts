@@ -1,0 +1,117 @@
+import { z } from 'zod'
+
+/*
+ * The documents of the HTTP API about trying a webhook out: `webhook explain` and `webhook learn`.
+ */
+
+const sentHeadersSchema = z.record(z.string(), z.union([z.string(), z.array(z.string())]))
+
+/** Body of `POST /webhooks/explain`: a string payload is the raw body, other values are serialised as JSON. */
+export const explainSchema = z.strictObject({
+  path: z.string().min(1).max(2048),
+  headers: sentHeadersSchema.optional(),
+  payload: z.unknown().optional(),
+})
+export type Explain = z.infer<typeof explainSchema>
+
+/** What one rule would do with a delivery. */
+const ruleExplanationSchema = z.strictObject({
+  /** Name of the rule, where the webhook has rules. */
+  rule: z.string().optional(),
+  /** It would run the agent: it matches, and it is neither a handshake nor caused by doorward. */
+  matches: z.boolean(),
+  /** The event that `on` names; `actual` is null where the delivery names none. */
+  on: z
+    .strictObject({
+      expected: z.array(z.string()),
+      actual: z.string().nullable(),
+      matches: z.boolean(),
+    })
+    .optional(),
+  filter: z.array(
+    z.strictObject({
+      /** The path, or `any` or `none`, whose conditions follow. */
+      path: z.string(),
+      expected: z.array(z.string()),
+      /** What is expected, in words. */
+      condition: z.string(),
+      /** The actual value, a list of them for a path with `[*]`; null if there is none. */
+      actual: z.json(),
+      matches: z.boolean(),
+      /** For a condition of `any` or `none`, where it is: `any[0]`. */
+      within: z.string().optional(),
+      /** A similar path, if the written one does not exist. */
+      hint: z.string().optional(),
+    }),
+  ),
+  prompt: z.string(),
+  /** Why the prompt cannot be made of this payload, which refuses the delivery. */
+  promptFault: z.string().optional(),
+  /** The ranges of the prompt that come from the payload, in UTF-16 units. */
+  substituted: z.array(z.strictObject({ path: z.string(), start: z.int(), end: z.int() })),
+  agent: z.strictObject({
+    name: z.string(),
+    kind: z.string(),
+    argv: z.array(z.string()).optional(),
+    /** Why it cannot run here. */
+    detail: z.string().optional(),
+  }),
+  /** The code that the agent sees. Nothing is fetched, so it may not be there. */
+  workspace: z
+    .strictObject({
+      repo: z.string(),
+      ref: z.string(),
+      base: z.string().optional(),
+      /** Why its values cannot be used. */
+      detail: z.string().optional(),
+    })
+    .optional(),
+  /** The messages for each target if the agent answered with the prompt. */
+  targets: z.array(
+    z.strictObject({
+      target: z.string(),
+      parts: z.array(z.string()),
+      detail: z.string().optional(),
+    }),
+  ),
+})
+export type RuleExplanation = z.infer<typeof ruleExplanationSchema>
+
+/**
+ * What would happen to a delivery, and why, without doing it: of the first rule that matches, else of the
+ * first.
+ */
+export const explanationSchema = ruleExplanationSchema.extend({
+  webhook: z.string(),
+  signature: z.strictObject({
+    scheme: z.string(),
+    result: z.enum(['valid', 'invalid', 'not-given', 'not-required']),
+    detail: z.string().optional(),
+  }),
+  handshake: z.string().optional(),
+  /** It is about a comment or message that this home wrote, and is ignored to prevent a loop. */
+  ownComment: z.boolean().optional(),
+  /** All rules of a webhook that has rules, in their order. */
+  rules: z.array(ruleExplanationSchema).optional(),
+})
+export type Explanation = z.infer<typeof explanationSchema>
+
+/** Body of `POST /webhooks/learn`: without a payload it waits for the next delivery. */
+export const learnSchema = z.strictObject({
+  path: z.string().min(1).max(2048),
+  payload: z.unknown().optional(),
+})
+
+/** The paths of a payload without its values, and suggestions made from them. */
+export const payloadDescriptionSchema = z.strictObject({
+  webhook: z.string(),
+  paths: z.array(z.strictObject({ path: z.string(), type: z.string() })),
+  /** True when more paths exist than are listed. */
+  cut: z.boolean(),
+  /** The event as `on` names it, where the sender names it. */
+  on: z.string().optional(),
+  /** Paths that distinguish the kinds of events of this sender. */
+  filter: z.array(z.string()),
+  promptTemplate: z.string(),
+})
+export type PayloadDescription = z.infer<typeof payloadDescriptionSchema>
