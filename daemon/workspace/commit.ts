@@ -2,7 +2,7 @@ import { lstat, readdir, rm } from 'node:fs/promises'
 import { DoorwardError } from '../../shared/errors.ts'
 import type { Git } from './git.ts'
 import type { Mirror } from './mirror.ts'
-import { toIndexInfo, type Worktree } from './worktree.ts'
+import { toIndexInfo, whole, type Worktree } from './worktree.ts'
 
 const maxChangedBytes = 100 * 1024 * 1024
 
@@ -20,9 +20,9 @@ export const commitChanges = async (
   signal: AbortSignal,
 ): Promise<string | undefined> => {
   const at = { cwd: path, gitDir, worktree: path, index, remote, signal }
-  const lines = async (args: readonly string[], options = {}): Promise<string[]> => {
-    const { stdout } = await git(args, { ...at, ...options })
-    return stdout.toString('latin1').split('\0').slice(0, -1)
+  const lines = async (args: readonly string[]): Promise<string[]> => {
+    const text = whole(await git(args, at)).toString('latin1')
+    return text.split('\0').slice(0, -1)
   }
   // A repository in the worktree could bring configuration that git obeys.
   await removeRepositories(Buffer.from(path))

@@ -107,8 +107,11 @@ export const fetchCommits = async (
     const names = wanted.map(([, name]) => `${place}/${name}^{commit}`)
     const { stdout } = await git(['rev-parse', ...names], at)
     const [head = '', second] = String(stdout).trim().split('\n')
-    const kept = [...new Set([head, second ?? head])]
-    const input = kept.map((commit) => `update refs/doorward/seen/${commit} ${commit}\n`).join('')
+    // One of each 256: git needs some recent commits to know what it has, not all.
+    const kept = new Map([head, second ?? head].map((commit) => [commit.slice(0, 2), commit]))
+    const input = [...kept]
+      .map(([name, commit]) => `update refs/doorward/seen/${name} ${commit}\n`)
+      .join('')
     await git(['update-ref', '--stdin'], { ...at, input })
     return { head, base: second }
   }

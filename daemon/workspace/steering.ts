@@ -25,6 +25,7 @@ const files = [
   '.mcp.json',
   'opencode.json',
   'opencode.jsonc',
+  '.opencode.json',
   'copilot-instructions.md',
   '.cursorrules',
   '.windsurfrules',

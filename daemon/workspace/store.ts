@@ -133,8 +133,11 @@ const removeLocks = async (gitDir: string): Promise<void> => {
     for (const entry of await namesIn(join(gitDir, name)))
       if (/\.lock$|^tmp_/.test(entry))
         await rm(join(gitDir, name, entry), { recursive: true, force: true })
-  // Refs of runs that were killed; those that git knows what it has by are others.
-  await rm(join(gitDir, 'refs', 'doorward', 'runs'), { recursive: true, force: true })
+  const refs = join(gitDir, 'refs', 'doorward')
+  // Of runs that were killed; those by which git knows what it has are others.
+  await rm(join(refs, 'runs'), { recursive: true, force: true })
+  for (const entry of await readdir(refs, { recursive: true }).catch(() => []))
+    if (entry.endsWith('.lock')) await rm(join(refs, entry), { force: true })
 }
 
 const measure = async (folder: string): Promise<number> => {

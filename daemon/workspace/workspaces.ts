@@ -47,16 +47,8 @@ export class Workspaces {
   /** With the hosts, logins and variables of one configuration. */
   preparer(gateway: Gateway, env: NodeJS.ProcessEnv): PrepareWorkspace {
     const git = createGit(this.#parts.run, env)
-    return async (request, eventId, signal) => {
-      try {
-        return await this.#prepare(git, gateway, request, eventId, signal)
-      } catch (error) {
-        if (error instanceof DoorwardError) throw error
-        if (signal.aborted)
-          throw new DoorwardError('agent-stopped', 'the workspace was left as the daemon stops')
-        throw toFileError(toWorkspaceError(error, request.repo), request.repo)
-      }
-    }
+    return async (request, eventId, signal) =>
+      named(request.repo, signal, async () => this.#prepare(git, gateway, request, eventId, signal))
   }
 
   /** Removes what is left over, old, or too much; at most once an hour. Throws nothing. */
@@ -112,9 +104,20 @@ export class Workspaces {
         ...commits,
         gitDir: mirror.gitDir,
         notes: worktree.notes,
-        git: async (args, options = {}) => git(args, { ...own, ...options }),
+        git: async (args, options = {}) =>
+          named(request.repo, signal, async () => git(args, { ...own, ...options })),
         commit: async (message) =>
-          commitChanges(git, mirror, worktree, commits.head, toCommitRef(eventId), message, signal),
+          named(request.repo, signal, async () =>
+            commitChanges(
+              git,
+              mirror,
+              worktree,
+              commits.head,
+              toCommitRef(eventId),
+              message,
+              signal,
+            ),
+          ),
         release,
       }
     } catch (error) {
@@ -140,6 +143,22 @@ export class Workspaces {
         throw error
       return { url, protocol }
     }
+  }
+}
+
+/** Throws what git, or the file system, says as an error about this repository. */
+const named = async <Value>(
+  repository: string,
+  signal: AbortSignal,
+  run: () => Promise<Value>,
+): Promise<Value> => {
+  try {
+    return await run()
+  } catch (error) {
+    if (error instanceof DoorwardError) throw error
+    if (signal.aborted)
+      throw new DoorwardError('agent-stopped', 'the workspace was left as the daemon stops')
+    throw toFileError(toWorkspaceError(error, repository), repository)
   }
 }
 

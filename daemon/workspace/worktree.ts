@@ -1,7 +1,8 @@
 import { mkdir, readlink, realpath, rm, writeFile } from 'node:fs/promises'
 import { sep } from 'node:path'
+import { DoorwardError } from '../../shared/errors.ts'
 import { toPlainLine } from '../../shared/text.ts'
-import type { Git } from './git.ts'
+import type { Git, GitOutput } from './git.ts'
 import type { Commits, Mirror } from './mirror.ts'
 import { steersAgent } from './steering.ts'
 
@@ -40,7 +41,7 @@ export const checkOut = async (
   await mkdir(path, { mode: 0o700 })
   const at = { cwd: path, gitDir, index, remote, signal }
   const list = async (commit: string): Promise<TreeFile[]> =>
-    parseTree((await git(['ls-tree', '-r', '-z', '--full-tree', commit], at)).stdout)
+    parseTree(whole(await git(['ls-tree', '-r', '-z', '--full-tree', commit], at)))
   const files = await list(head)
   const isOurs = ({ mode, path }: TreeFile) =>
     mode === submodule || (base !== head && steersAgent(path))
@@ -104,6 +105,12 @@ const resolveIn = (path: string, target: string): string | undefined => {
     else if (parts.pop() === undefined) return undefined
   }
   return parts.join('/')
+}
+
+/** What is cut off could not be checked. */
+export const whole = ({ stdout, cut }: GitOutput): Buffer => {
+  if (!cut) return stdout
+  throw new DoorwardError('workspace-failed', 'the repository has too many files for a workspace')
 }
 
 const parseTree = (output: Buffer): TreeFile[] =>

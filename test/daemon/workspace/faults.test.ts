@@ -149,6 +149,8 @@ describe('what is kept of workspaces', () => {
     const [name = ''] = await readdir(folder)
     const mirror = join(folder, name, 'mirror.git')
     await writeFile(join(mirror, 'packed-refs.lock'), '')
+    const [seen = ''] = await readdir(join(mirror, 'refs', 'doorward', 'seen'))
+    await writeFile(join(mirror, 'refs', 'doorward', 'seen', `${seen}.lock`), '')
     await writeFile(join(mirror, 'objects', 'pack', 'tmp_pack_x'), 'part')
     await mkdir(join(folder, name, 'mirror.git.new'))
     await workspaces.store.trim({ maxBytes: 2 ** 30, keepMs: 86_400_000 })
