@@ -97,10 +97,7 @@ describe('a target', () => {
         (error: unknown) => {
           assert.ok(error instanceof DoorwardError)
           assert.equal(error.message, `unknown target "${text}"`)
-          assert.equal(
-            error.hint,
-            'one of none, log, notify:desktop, file:<path>, slack:…, telegram:…, discord:…, email:…, github:…, gitlab:…, http:…',
-          )
+          assert.match(error.hint ?? '', /^one of none, log, notify:desktop, file:<path>, slack:…, /)
           return true
         },
       )

@@ -146,6 +146,8 @@ describe('gateway.yaml', () => {
         drain_timeout: 30_000,
       },
       events: { keep: 200 },
+      tokens: { store: 'file' },
+      workspaces: { keep: 30 * 24 * 60 * 60_000, max_size: 10 * 1024 ** 3 },
       providers: {},
       targets: {
         slack: {},
