@@ -39,7 +39,7 @@ import { cancelEvent, retryEvent, runEventAgain } from './webhook/event-control.
 import type { PipelineParts } from './webhook/pipeline.ts'
 import { serveWebhooks } from './webhook/routes.ts'
 import { fetchText, RemoteKeys } from './webhook/senders/remote-keys.ts'
-import { diagnoseWithBudget } from './webhook/signature-diagnosis.ts'
+import { diagnoseWithBudget } from './webhook/signatures/diagnosis.ts'
 
 /*
  * The composition root: here all parts of a daemon are created and connected.

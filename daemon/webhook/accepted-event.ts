@@ -9,8 +9,8 @@ import type { ByteBudget } from '../util/byte-budget.ts'
 import type { CompiledRule } from './compiled-webhook.ts'
 import type { DeliveryKey } from './dedupe.ts'
 import type { Coalesced } from './rules/groups.ts'
-import type { SignatureHeaders } from './signature-header.ts'
-import type { VerifiedBody } from './verify.ts'
+import type { SignatureHeaders } from './signatures/header.ts'
+import type { VerifiedBody } from './signatures/verify.ts'
 
 /** An accepted event: everything that is kept of a delivery, without its payload. */
 export type AcceptedEvent = {

@@ -10,9 +10,9 @@ import {
 } from '../../shared/signatures/scheme.ts'
 import { headerNamesIn } from '../../shared/templates.ts'
 import type { EventStore } from '../events/event-store.ts'
-import type { SignatureHeaders } from './signature-header.ts'
+import type { SignatureHeaders } from './signatures/header.ts'
 import { handshakeHeaders } from './senders/handshakes.ts'
-import { prepareVerifier, type Verifier } from './verify.ts'
+import { prepareVerifier, type Verifier } from './signatures/verify.ts'
 
 /** A definition with its secrets as keys: everything for a request, prepared once. */
 export type CompiledWebhook = Omit<Webhook, 'rules'> & {

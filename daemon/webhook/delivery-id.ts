@@ -3,7 +3,7 @@ import type { SignatureScheme } from '../../shared/signatures/scheme.ts'
 import { valueAt } from '../util/payload-path.ts'
 import type { CompiledWebhook } from './compiled-webhook.ts'
 import type { Payload } from './parse.ts'
-import { invalid, type SignatureHeaders } from './signature-header.ts'
+import { invalid, type SignatureHeaders } from './signatures/header.ts'
 
 /**
  * The last part of verification for a sender whose signed time is in the body (Linear). Throws

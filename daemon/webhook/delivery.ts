@@ -7,7 +7,7 @@ import type { CompiledRule, CompiledWebhook } from './compiled-webhook.ts'
 import { type DeliveryId, getDeliveryId } from './delivery-id.ts'
 import type { ContactParts } from './senders/contact.ts'
 import type { Reply } from './senders/handshakes.ts'
-import type { SignatureHeaders } from './signature-header.ts'
+import type { SignatureHeaders } from './signatures/header.ts'
 
 export type Status = 'accepted' | 'filtered' | 'duplicate' | 'ping' | 'challenge'
 

@@ -39,10 +39,10 @@ import {
   readEventKind,
   toEventName,
 } from './rules/choose.ts'
-import { diagnoseWithBudget } from './signature-diagnosis.ts'
+import { diagnoseWithBudget } from './signatures/diagnosis.ts'
 import { expandTargets } from './targets.ts'
-import { describePlace, hasSignature } from './token.ts'
-import { type SignatureHeaders, type VerifiedBody, verify } from './verify.ts'
+import { describePlace, hasSignature } from './signatures/token.ts'
+import { type SignatureHeaders, type VerifiedBody, verify } from './signatures/verify.ts'
 
 /** A delivery to explain, as if it arrived at `nowMs`. */
 type LookedAt = {

@@ -1,6 +1,6 @@
 import type { CompiledWebhook } from './compiled-webhook.ts'
 import type { Payload } from './parse.ts'
-import type { SignatureHeaders } from './signature-header.ts'
+import type { SignatureHeaders } from './signatures/header.ts'
 
 /** What filters and templates read of a delivery. */
 export type EventScope = {

@@ -3,8 +3,8 @@ import { DoorwardError } from '../../shared/errors.ts'
 import { toPlainLine } from '../../shared/text.ts'
 import type { SignatureScheme } from '../../shared/signatures/scheme.ts'
 import { parseMultipart } from './multipart.ts'
-import type { SignatureHeaders } from './signature-header.ts'
-import type { VerifiedBody } from './verify.ts'
+import type { SignatureHeaders } from './signatures/header.ts'
+import type { VerifiedBody } from './signatures/verify.ts'
 
 /** The parsed body of a verified delivery: any JSON value. */
 export type Payload = unknown

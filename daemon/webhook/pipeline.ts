@@ -20,8 +20,8 @@ import { acceptHandshake, confirmSubscription, describeHandshake } from './sende
 import { findUnsignedHandshake } from './senders/handshakes-unsigned.ts'
 import { findHandshake, getReply } from './senders/handshakes.ts'
 import type { RemoteKeys } from './senders/remote-keys.ts'
-import type { DiagnoseRefusal } from './signature-diagnosis.ts'
-import { type VerifiedBody, verify } from './verify.ts'
+import type { DiagnoseRefusal } from './signatures/diagnosis.ts'
+import { type VerifiedBody, verify } from './signatures/verify.ts'
 
 /*
  * The story of one delivery:

@@ -97,7 +97,10 @@ describe('a target', () => {
         (error: unknown) => {
           assert.ok(error instanceof DoorwardError)
           assert.equal(error.message, `unknown target "${text}"`)
-          assert.match(error.hint ?? '', /^one of none, log, notify:desktop, file:<path>, slack:…, /)
+          assert.match(
+            error.hint ?? '',
+            /^one of none, log, notify:desktop, file:<path>, slack:…, /,
+          )
           return true
         },
       )

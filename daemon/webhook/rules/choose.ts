@@ -4,7 +4,7 @@ import { valueAt } from '../../util/payload-path.ts'
 import type { CompiledRule, CompiledWebhook } from '../compiled-webhook.ts'
 import { type FilterScope, firstMismatch } from './filter.ts'
 import type { Payload } from '../parse.ts'
-import type { SignatureHeaders } from '../signature-header.ts'
+import type { SignatureHeaders } from '../signatures/header.ts'
 
 /** The kind of event as its sender names it, with the action where there is one: `pull_request.opened`. */
 export type EventKind = { readonly event: string; readonly action: string | undefined }

@@ -2,8 +2,8 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import type { HandshakeKind, SignatureScheme } from '../../../shared/signatures/scheme.ts'
 import type { CompiledWebhook } from '../compiled-webhook.ts'
 import type { Handshake, Reply } from './handshakes.ts'
-import { invalid, type SignatureHeaders } from '../signature-header.ts'
-import { requireSecret } from '../verify.ts'
+import { invalid, type SignatureHeaders } from '../signatures/header.ts'
+import { requireSecret } from '../signatures/verify.ts'
 
 /*
  * Handshakes that no signature covers: requests by another method than POST, and those that come before there

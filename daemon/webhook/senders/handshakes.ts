@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import type { HandshakeKind, SignatureScheme } from '../../../shared/signatures/scheme.ts'
 import { valueAt } from '../../util/payload-path.ts'
 import { isForm, type Payload } from '../parse.ts'
-import type { SignatureHeaders } from '../signature-header.ts'
+import type { SignatureHeaders } from '../signatures/header.ts'
 
 /*
  * Requests with which a sender tests an address. They run no agent. Those here are signed as deliveries are,

@@ -1,5 +1,5 @@
 import { createHmac, type KeyObject, timingSafeEqual, verify } from 'node:crypto'
-import { invalid } from '../signature-header.ts'
+import { invalid } from '../signatures/header.ts'
 
 /*
  * JSON Web Tokens (RFC 7519) with the two algorithms that senders of webhooks use. Which one is in question is

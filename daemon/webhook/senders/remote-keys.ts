@@ -4,7 +4,7 @@ import { openRequest } from '../../../shared/network/outgoing.ts'
 import { withTimeLimit } from '../../util/abort.ts'
 import { createByteCollector } from '../../util/byte-budget.ts'
 import { parseJwt } from './jwt.ts'
-import { invalid, oneValue, type SignatureHeaders } from '../signature-header.ts'
+import { invalid, oneValue, type SignatureHeaders } from '../signatures/header.ts'
 
 /*
  * Public keys that a sender publishes on its own host. A key is fetched before verification, which then needs

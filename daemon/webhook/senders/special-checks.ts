@@ -11,7 +11,7 @@ import { parseMultipart } from '../multipart.ts'
 import { isForm, isMultipart } from '../parse.ts'
 import { checkTimes, isSignedBy, isSignedByRsa, parseJwt } from './jwt.ts'
 import { parseSnsMessage, parseSnsUrl, readBearer } from './remote-keys.ts'
-import { invalid, oneValue, type SignatureHeaders } from '../signature-header.ts'
+import { invalid, oneValue, type SignatureHeaders } from '../signatures/header.ts'
 
 /*
  * Senders that prove themselves otherwise than by an HMAC in a header or a token: by a key pair, by a JWT, or by

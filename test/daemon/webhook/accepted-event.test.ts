@@ -6,7 +6,7 @@ import {
   type KeptPayload,
   KeptPayloads,
 } from '../../../daemon/webhook/accepted-event.ts'
-import { verify } from '../../../daemon/webhook/verify.ts'
+import { verify } from '../../../daemon/webhook/signatures/verify.ts'
 
 const at = new Date(0)
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { loadMultipart } from '../../../daemon/webhook/multipart.ts'
 import { parse } from '../../../daemon/webhook/parse.ts'
-import { verify } from '../../../daemon/webhook/verify.ts'
+import { verify } from '../../../daemon/webhook/signatures/verify.ts'
 
 /** The body and content type that Node's own `fetch` sends for a form. */
 const encode = async (form: FormData): Promise<{ body: Buffer; type: string }> => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { parse } from '../../../daemon/webhook/parse.ts'
-import { verify } from '../../../daemon/webhook/verify.ts'
+import { verify } from '../../../daemon/webhook/signatures/verify.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 
 const parsed = (

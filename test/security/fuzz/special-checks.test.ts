@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict'
 import { createHash, createHmac, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 import * as fc from 'fast-check'
-import { prepareVerifier, type Verifier, verify } from '../../../daemon/webhook/verify.ts'
+import {
+  prepareVerifier,
+  type Verifier,
+  verify,
+} from '../../../daemon/webhook/signatures/verify.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { presetScheme } from '../../../shared/signatures/presets.ts'
 import type { specialPresets } from '../../../shared/signatures/special-presets.ts'

@@ -4,7 +4,7 @@ import {
   handshakeMethod,
 } from '../../../../daemon/webhook/senders/handshakes-unsigned.ts'
 import type { HandshakeKind } from '../../../../shared/signatures/scheme.ts'
-import { prepareVerifier, type Verifier } from '../../../../daemon/webhook/verify.ts'
+import { prepareVerifier, type Verifier } from '../../../../daemon/webhook/signatures/verify.ts'
 import { schemeNamed } from '../../../support/daemon/accepts.ts'
 
 const withSecret = prepareVerifier(schemeNamed('github'), ['secret'])

@@ -1,17 +1,21 @@
-import { describeChange } from '../../shared/config/environment.ts'
-import { DoorwardError, errorName } from '../../shared/errors.ts'
-import { computeMac, type MacAlgorithm, type SignatureForm } from '../../shared/signatures/form.ts'
-import { presetSchemes } from '../../shared/signatures/presets.ts'
-import type { SignatureScheme } from '../../shared/signatures/scheme.ts'
-import { keyBytes } from '../../shared/signatures/secrets.ts'
-import type { CompiledWebhook, KnownSecrets } from './compiled-webhook.ts'
+import { describeChange } from '../../../shared/config/environment.ts'
+import { DoorwardError, errorName } from '../../../shared/errors.ts'
+import {
+  computeMac,
+  type MacAlgorithm,
+  type SignatureForm,
+} from '../../../shared/signatures/form.ts'
+import { presetSchemes } from '../../../shared/signatures/presets.ts'
+import type { SignatureScheme } from '../../../shared/signatures/scheme.ts'
+import { keyBytes } from '../../../shared/signatures/secrets.ts'
+import type { CompiledWebhook, KnownSecrets } from '../compiled-webhook.ts'
 import {
   type GivenSignature,
   readSignature,
   type SignatureHeaders,
   toMilliseconds,
-} from './signature-header.ts'
-import { findSignature, findToken } from './signature-search.ts'
+} from './header.ts'
+import { findSignature, findToken } from './search.ts'
 import { hasSignature, readTokens, type RequestLine } from './token.ts'
 import { toSignedValues } from './verify.ts'
 

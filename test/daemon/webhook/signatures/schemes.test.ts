@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import type { SignatureHeaders } from '../../../daemon/webhook/signature-header.ts'
-import { presetSchemes } from '../../../shared/signatures/presets.ts'
-import { distinct, refusalOf, schemeNamed } from '../../support/daemon/accepts.ts'
-import { type Headers, type Sender, senders } from '../../support/servers/senders.ts'
+import type { SignatureHeaders } from '../../../../daemon/webhook/signatures/header.ts'
+import { presetSchemes } from '../../../../shared/signatures/presets.ts'
+import { distinct, refusalOf, schemeNamed } from '../../../support/daemon/accepts.ts'
+import { type Headers, type Sender, senders } from '../../../support/servers/senders.ts'
 
 const now = 1_790_000_000_000
 

@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto'
-import type { MacAlgorithm, SignatureForm } from '../../shared/signatures/form.ts'
-import { presetSchemes } from '../../shared/signatures/presets.ts'
-import { toPlainLine } from '../../shared/text.ts'
-import type { SignatureHeaders } from './signature-header.ts'
+import type { MacAlgorithm, SignatureForm } from '../../../shared/signatures/form.ts'
+import { presetSchemes } from '../../../shared/signatures/presets.ts'
+import { toPlainLine } from '../../../shared/text.ts'
+import type { SignatureHeaders } from './header.ts'
 import type { RequestLine } from './token.ts'
 
 /*

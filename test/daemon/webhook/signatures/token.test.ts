@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict'
-import { prepareVerifier, type RequestLine, verify } from '../../../daemon/webhook/verify.ts'
-import { DoorwardError } from '../../../shared/errors.ts'
-import type { SignatureHeaders } from '../../../daemon/webhook/signature-header.ts'
-import { check, linesOf, webhook } from '../../support/daemon/config-files.ts'
+import {
+  prepareVerifier,
+  type RequestLine,
+  verify,
+} from '../../../../daemon/webhook/signatures/verify.ts'
+import { DoorwardError } from '../../../../shared/errors.ts'
+import type { SignatureHeaders } from '../../../../daemon/webhook/signatures/header.ts'
+import { check, linesOf, webhook } from '../../../support/daemon/config-files.ts'
 
 const secret = 'tökén of the test'
 const bytes = (text: string) => Buffer.from(text).toString('latin1')

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
-import { prepareVerifier, verify } from '../../../daemon/webhook/verify.ts'
-import type { SchemeName } from '../../../shared/signatures/presets.ts'
-import { distinct, schemeNamed } from '../../support/daemon/accepts.ts'
+import { prepareVerifier, verify } from '../../../../daemon/webhook/signatures/verify.ts'
+import type { SchemeName } from '../../../../shared/signatures/presets.ts'
+import { distinct, schemeNamed } from '../../../support/daemon/accepts.ts'
 
 /** Examples that senders publish, with the page of each. */
 type Example = {

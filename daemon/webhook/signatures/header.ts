@@ -1,5 +1,5 @@
-import { DoorwardError } from '../../shared/errors.ts'
-import type { SignatureForm } from '../../shared/signatures/form.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
+import type { SignatureForm } from '../../../shared/signatures/form.ts'
 
 /** Headers as in `headersDistinct`: every value separately. */
 export type SignatureHeaders = Readonly<Record<string, readonly string[] | undefined>>

@@ -1,18 +1,22 @@
 import { createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto'
-import { DoorwardError } from '../../shared/errors.ts'
-import { computeMac, type SignatureForm, type SignedValues } from '../../shared/signatures/form.ts'
-import { type SignatureScheme, signsAddress } from '../../shared/signatures/scheme.ts'
-import { keyBytes, toPublicKey } from '../../shared/signatures/secrets.ts'
-import { isFromWebPage } from '../http/guard.ts'
-import { parse, toBodyHeaders } from './parse.ts'
-import { checkSpecial } from './senders/special-checks.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
+import {
+  computeMac,
+  type SignatureForm,
+  type SignedValues,
+} from '../../../shared/signatures/form.ts'
+import { type SignatureScheme, signsAddress } from '../../../shared/signatures/scheme.ts'
+import { keyBytes, toPublicKey } from '../../../shared/signatures/secrets.ts'
+import { isFromWebPage } from '../../http/guard.ts'
+import { parse, toBodyHeaders } from '../parse.ts'
+import { checkSpecial } from '../senders/special-checks.ts'
 import {
   type GivenSignature,
   invalid,
   readSignature,
   type SignatureHeaders,
   toMilliseconds,
-} from './signature-header.ts'
+} from './header.ts'
 import { checkToken, hasSignature, type RequestLine, tokenDigest } from './token.ts'
 
 export type { RequestLine, SignatureHeaders }

@@ -1,9 +1,9 @@
 import { createHash, type KeyObject, timingSafeEqual } from 'node:crypto'
-import { DoorwardError } from '../../shared/errors.ts'
-import type { SignatureForm } from '../../shared/signatures/form.ts'
-import { valueAt } from '../util/payload-path.ts'
-import type { Payload } from './parse.ts'
-import { invalid, oneValue, type SignatureHeaders } from './signature-header.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
+import type { SignatureForm } from '../../../shared/signatures/form.ts'
+import { valueAt } from '../../util/payload-path.ts'
+import type { Payload } from '../parse.ts'
+import { invalid, oneValue, type SignatureHeaders } from './header.ts'
 
 /** The first line of a request, as it was sent. */
 export type RequestLine = {

@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict'
 import { createHmac, type BinaryLike } from 'node:crypto'
-import { prepareVerifier, type RequestLine, verify } from '../../../daemon/webhook/verify.ts'
-import { DoorwardError } from '../../../shared/errors.ts'
-import { check, webhook } from '../../support/daemon/config-files.ts'
-import { distinct } from '../../support/daemon/accepts.ts'
-import type { Headers } from '../../support/servers/senders.ts'
+import {
+  prepareVerifier,
+  type RequestLine,
+  verify,
+} from '../../../../daemon/webhook/signatures/verify.ts'
+import { DoorwardError } from '../../../../shared/errors.ts'
+import { check, webhook } from '../../../support/daemon/config-files.ts'
+import { distinct } from '../../../support/daemon/accepts.ts'
+import type { Headers } from '../../../support/servers/senders.ts'
 
 const nowMs = 1_790_000_000_000
 const seconds = String(nowMs / 1000)

@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict'
 import { createHmac, createSecretKey } from 'node:crypto'
-import { type SignatureHeaders, type Verifier, verify } from '../../../daemon/webhook/verify.ts'
-import { hmacScheme } from '../../../shared/signatures/described.ts'
-import { DoorwardError } from '../../../shared/errors.ts'
+import {
+  type SignatureHeaders,
+  type Verifier,
+  verify,
+} from '../../../../daemon/webhook/signatures/verify.ts'
+import { hmacScheme } from '../../../../shared/signatures/described.ts'
+import { DoorwardError } from '../../../../shared/errors.ts'
 
 const header = 'x-hub-signature-256'
 const sha256 = hmacScheme({ header, algorithm: 'sha256', prefix: 'sha256=' })

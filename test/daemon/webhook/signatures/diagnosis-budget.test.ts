@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { diagnoseWithBudget } from '../../../daemon/webhook/signature-diagnosis.ts'
-import { webhooksByPath } from '../../../daemon/webhook/compiled-webhook.ts'
-import { verify } from '../../../daemon/webhook/verify.ts'
-import { DoorwardError } from '../../../shared/errors.ts'
-import { checkConfig } from '../../../shared/config/load.ts'
-import { readYaml } from '../../../shared/config/yaml.ts'
+import { diagnoseWithBudget } from '../../../../daemon/webhook/signatures/diagnosis.ts'
+import { webhooksByPath } from '../../../../daemon/webhook/compiled-webhook.ts'
+import { verify } from '../../../../daemon/webhook/signatures/verify.ts'
+import { DoorwardError } from '../../../../shared/errors.ts'
+import { checkConfig } from '../../../../shared/config/load.ts'
+import { readYaml } from '../../../../shared/config/yaml.ts'
 
 const env = { A_SECRET: 'secret of a', B_SECRET: 'secret of b' }
 const config = checkConfig(
