@@ -58,6 +58,7 @@ const exitCodes: Readonly<Record<ErrorCode, number>> = {
   'workspace-git-missing': exitFailed,
   'workspace-failed': exitFailed,
   'agent-not-found': exitFailed,
+  'sandbox-unavailable': exitFailed,
   'agent-failed': exitFailed,
   'agent-timeout': exitFailed,
   'agent-stopped': exitFailed,

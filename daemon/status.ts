@@ -1,5 +1,6 @@
 import type { Status, StatusProblem, WebhookSummary } from '../shared/api.ts'
 import { agentProgramWarnings } from '../shared/agents/program.ts'
+import { sandboxWarnings } from '../shared/sandbox/warnings.ts'
 import { fileTargetWarnings } from '../shared/targets/warnings.ts'
 import { version } from '../shared/version.ts'
 import type { ByteBudget } from './util/byte-budget.ts'
@@ -33,13 +34,15 @@ export const buildStatus = async (parts: StatusParts): Promise<Status> => {
   const { live, homeFolder, queue, events, oauth } = parts
   const { config, env, warnings } = live.current()
   // An unreadable folder of tokens is one problem more, and must not hide the others.
-  const [tokens, providers, tokenProblems, unstartable, refusedFiles] = await Promise.all([
-    oauth.tokens().catch(() => []),
-    oauth.providers().catch(() => []),
-    oauth.problems().catch(problemOfFolder),
-    agentProgramWarnings(config, env, homeFolder),
-    fileTargetWarnings(config, homeFolder),
-  ])
+  const [tokens, providers, tokenProblems, unstartable, unconfined, refusedFiles] =
+    await Promise.all([
+      oauth.tokens().catch(() => []),
+      oauth.providers().catch(() => []),
+      oauth.problems().catch(problemOfFolder),
+      agentProgramWarnings(config, env, homeFolder),
+      sandboxWarnings(config, env, homeFolder),
+      fileTargetWarnings(config, homeFolder),
+    ])
   const publicUrl = parts.publicUrl()
   const lastRun = events.lastRun()
   return {
@@ -61,6 +64,7 @@ export const buildStatus = async (parts: StatusParts): Promise<Status> => {
       ...parts.budgets.problems(config.webhooks, performance.now()),
       ...warnings,
       ...unstartable,
+      ...unconfined,
       ...refusedFiles,
       ...tokenProblems,
     ],

@@ -55,6 +55,8 @@ const ruleExplanationSchema = z.strictObject({
     argv: z.array(z.string()).optional(),
     /** Why it cannot run here. */
     detail: z.string().optional(),
+    /** Why it would run without the sandbox that it asks for. */
+    unconfined: z.string().optional(),
   }),
   /** The code that the agent sees. Nothing is fetched, so it may not be there. */
   workspace: z

@@ -51,6 +51,7 @@ export type ErrorCode =
   | 'workspace-git-missing'
   | 'workspace-failed'
   | 'agent-not-found'
+  | 'sandbox-unavailable'
   | 'agent-failed'
   | 'agent-timeout'
   | 'agent-stopped'

@@ -1,5 +1,10 @@
 /** The answer of an agent; `cut` when it is longer than the `output_limit`. */
-export type Answer = { readonly text: string; readonly cut: boolean }
+export type Answer = {
+  readonly text: string
+  readonly cut: boolean
+  /** What the owner should know of the run. */
+  readonly note?: string
+}
 
 /** Cuts a text to this many bytes of UTF-8, at a character, and adds a mark. */
 export const cutTo = (text: string, limitBytes: number): Answer => {

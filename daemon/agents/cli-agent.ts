@@ -1,10 +1,11 @@
 import { tmpdir } from 'node:os'
 import { agentClis } from '../../shared/agents/clis.ts'
 import type { CliAgent } from '../../shared/agents/schema.ts'
+import { getToolLevel } from '../../shared/agents/tools.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { type Answer, cutTo } from './answer.ts'
 import { NoAnswer } from './cli-output.ts'
-import { buildArgv, grantsTools, presets } from './cli-presets.ts'
+import { buildArgv, presets } from './cli-presets.ts'
 import {
   describeExit,
   getLastLines,
@@ -12,6 +13,7 @@ import {
   type RunContext,
   runProgram,
 } from './program.ts'
+import { toSandboxWish } from './sandbox/sandbox.ts'
 import { getMemoryFolder } from './workspace.ts'
 
 /** For the JSON around an answer: figures, and the output of tools. */
@@ -30,22 +32,23 @@ export const runCli = async (
 ): Promise<Answer> => {
   const { kind } = agent
   const { env, passed, prepare, read } = presets[kind]
-  const canUseTools = grantsTools(agent)
+  const level = getToolLevel(agent)
   const result = await runProgram(
     {
       argv: buildArgv(agent),
       cwd: agent.cwd,
       env: agent.env ?? {},
       passed,
-      set: env?.(canUseTools),
+      set: env?.(level),
       proxyEnv: agent.proxy_env,
       timeoutMs: agent.timeout,
       // JSON may write a character as six: \u001b.
       outputLimitBytes: agent.output_limit * 6 + jsonOverheadBytes,
       install: agentClis[kind].install,
+      sandbox: toSandboxWish(agent, context),
       ownFolder: {
         parent: prepare ? getMemoryFolder() : tmpdir(),
-        prepare: async (folder) => (await prepare?.(folder, context.env, canUseTools)) ?? {},
+        prepare: async (folder) => (await prepare?.(folder, context.env, level)) ?? {},
       },
     },
     prompt,
@@ -57,7 +60,8 @@ export const runCli = async (
       stderr: result.stderr.toString('utf8'),
       exitCode: result.exitCode,
     })
-    return cutTo(text, agent.output_limit)
+    const { note } = result
+    return { ...cutTo(text, agent.output_limit), ...(note !== undefined && { note }) }
   } catch (error) {
     if (!(error instanceof NoAnswer)) throw error
     throw toFailure(agent, result, error.message)

@@ -1,7 +1,7 @@
 import { copyFile, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { agentClis, type CliKind } from '../../shared/agents/clis.ts'
-import type { CliAgent } from '../../shared/agents/schema.ts'
+import { getToolLevel, hasFlag, type ToolLevel } from '../../shared/agents/tools.ts'
 import { getUserHome } from '../../shared/home/home.ts'
 import { parseJson } from './answer.ts'
 import {
@@ -15,24 +15,23 @@ import {
 
 /*
  * How to run each agent program without a person: prompt on standard input, machine-readable answer,
- * nothing kept on disk, no tools unless `args` grants them, few retries. The flags were tried with the
+ * nothing kept on disk, no tools unless `tools` or `args` grants them, few retries. The flags were tried with the
  * versions that test/agent-clis installs, and with Claude Code 2.1.332.
  */
 
 type Preset = {
-  /** Groups of flags; a group is left out when `args` has one of `unless`. */
+  /** Groups of flags, at all levels of tools or at these; a group is left out when `args` has one of `unless`. */
   readonly flags: readonly {
     readonly flags: readonly string[]
+    readonly at?: readonly ToolLevel[]
     readonly unless?: readonly string[]
   }[]
   /** Follows `args`. */
   readonly last?: string
   /** Variables that doorward sets. */
-  readonly env?: (grantsTools: boolean) => Readonly<Record<string, string>>
+  readonly env?: (level: ToolLevel) => Readonly<Record<string, string>>
   /** Our own variables that lead to its settings and logins. */
   readonly passed?: readonly string[]
-  /** Flags in `args` that give it tools. */
-  readonly toolFlags: readonly string[]
   readonly read: (output: CliOutput) => string
   /** How a person logs in, for failures that are about that. */
   readonly login: string
@@ -40,33 +39,15 @@ type Preset = {
   readonly prepare?: (
     folder: string,
     env: NodeJS.ProcessEnv,
-    grantsTools: boolean,
+    level: ToolLevel,
   ) => Promise<Readonly<Record<string, string>>>
 }
 
-const claudeTools = [
-  '--tools',
-  '--allowedTools',
-  '--allowed-tools',
-  '--dangerously-skip-permissions',
-]
-const codexTools = [
-  '-s',
-  '--sandbox',
-  '--full-auto',
-  '--approve-for-me',
-  '--dangerously-bypass-approvals-and-sandbox',
-  '--enable',
-]
-const geminiTools = [
-  '-y',
-  '--yolo',
-  '--approval-mode',
-  '--allowed-tools',
-  '--policy',
-  '--admin-policy',
-]
-const opencodeTools = ['--auto', '--agent']
+/** Levels at which no file may be changed. */
+const unlessWrite = ['none', 'read', 'args'] as const
+
+const offInCodex = (...features: readonly string[]): string[] =>
+  features.flatMap((feature) => ['-c', `features.${feature}=false`])
 
 /**
  * Makes a home for one run of Gemini CLI in this folder, with a copy of the person's settings and
@@ -75,7 +56,7 @@ const opencodeTools = ['--auto', '--agent']
 const prepareGeminiHome = async (
   folder: string,
   env: NodeJS.ProcessEnv,
-  grantsTools: boolean,
+  level: ToolLevel,
 ): Promise<Readonly<Record<string, string>>> => {
   const real = join(env['GEMINI_CLI_HOME'] || getUserHome(env), '.gemini')
   const own = join(folder, 'home', '.gemini')
@@ -84,7 +65,7 @@ const prepareGeminiHome = async (
     if (geminiFiles.test(name))
       await copyFile(join(real, name), join(own, name)).catch(() => undefined)
   const settings = await readFile(join(real, 'settings.json'), 'utf8').catch(() => '{}')
-  await writeFile(join(own, 'settings.json'), restrictSettings(settings, grantsTools), {
+  await writeFile(join(own, 'settings.json'), restrictSettings(settings, level), {
     mode: 0o600,
   })
   return { GEMINI_CLI_HOME: join(folder, 'home') }
@@ -96,9 +77,14 @@ export const presets: Readonly<Record<CliKind, Preset>> = {
       { flags: ['-p', '--output-format', 'json', '--no-session-persistence'] },
       {
         flags: ['--permission-mode', 'dontAsk'],
+        at: unlessWrite,
         unless: ['--permission-mode', '--dangerously-skip-permissions'],
       },
-      { flags: ['--tools', ''], unless: claudeTools },
+      // Its own rules keep both levels of tools to its folder.
+      { flags: ['--permission-mode', 'acceptEdits'], at: ['write'], unless: ['--permission-mode'] },
+      { flags: ['--tools', ''], at: ['none'] },
+      { flags: ['--tools', 'Read,Grep,Glob'], at: ['read'] },
+      { flags: ['--tools', 'Read,Grep,Glob,Edit,Write'], at: ['write'] },
       // Not --bare, which ignores the login of a subscription.
       { flags: ['--setting-sources', ''], unless: ['--setting-sources'] },
       { flags: ['--strict-mcp-config'] },
@@ -117,7 +103,6 @@ export const presets: Readonly<Record<CliKind, Preset>> = {
     // By default it retries a refused login for more than 100 s.
     env: () => ({ CLAUDE_CODE_MAX_RETRIES: '0', CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1' }),
     passed: ['CLAUDE_CONFIG_DIR'],
-    toolFlags: claudeTools,
     read: readClaudeAnswer,
     login:
       'run claude in a terminal once, or give it env: { ANTHROPIC_API_KEY: env:ANTHROPIC_API_KEY }',
@@ -125,23 +110,24 @@ export const presets: Readonly<Record<CliKind, Preset>> = {
   codex: {
     flags: [
       { flags: ['exec', '--json', '--ephemeral', '--skip-git-repo-check'] },
-      { flags: ['-s', 'read-only'], unless: codexTools.filter((flag) => flag !== '--enable') },
+      { flags: ['-s', 'read-only'], at: ['none', 'read'] },
+      { flags: ['-s', 'workspace-write'], at: ['write'] },
+      // By --enable alone.
+      {
+        flags: ['-s', 'read-only'],
+        at: ['args'],
+        unless: agentClis.codex.toolFlags.filter((flag) => flag !== '--enable'),
+      },
       { flags: ['--color', 'never'], unless: ['--color'] },
       // A read-only sandbox can still read your keys and repeat them in its answer.
+      { flags: offInCodex('shell_tool', 'unified_exec'), at: ['none'] },
       {
-        flags: [
-          ...['shell_tool', 'unified_exec', 'view_image', 'multi_agent', 'goals'].flatMap(
-            (feature) => ['-c', `features.${feature}=false`],
-          ),
-          '-c',
-          'web_search="disabled"',
-        ],
-        unless: codexTools,
+        flags: [...offInCodex('view_image', 'multi_agent', 'goals'), '-c', 'web_search="disabled"'],
+        at: ['none', 'read', 'write'],
       },
     ],
     last: '-',
     passed: ['CODEX_HOME'],
-    toolFlags: codexTools,
     read: readCodexAnswer,
     login: 'run: codex login',
   },
@@ -149,9 +135,13 @@ export const presets: Readonly<Record<CliKind, Preset>> = {
     flags: [
       { flags: ['-o', 'json'] },
       { flags: ['--skip-trust'] },
-      { flags: ['--approval-mode', 'plan'], unless: ['-y', '--yolo', '--approval-mode'] },
+      {
+        flags: ['--approval-mode', 'plan'],
+        at: unlessWrite,
+        unless: ['-y', '--yolo', '--approval-mode'],
+      },
+      { flags: ['--approval-mode', 'auto_edit'], at: ['write'] },
     ],
-    toolFlags: geminiTools,
     read: readGeminiAnswer,
     login: 'run gemini in a terminal once, or give it env: { GEMINI_API_KEY: env:GEMINI_API_KEY }',
     prepare: prepareGeminiHome,
@@ -162,13 +152,12 @@ export const presets: Readonly<Record<CliKind, Preset>> = {
       // Without a title it sends the prompt to the model to get one.
       { flags: ['--title', 'doorward'], unless: ['--title'] },
     ],
-    env: (grantsTools) => ({
+    env: (level) => ({
       OPENCODE_DB: ':memory:',
       OPENCODE_DISABLE_AUTOUPDATE: '1',
-      ...(!grantsTools && { OPENCODE_PERMISSION: '{"*":"deny"}' }),
+      ...(level !== 'args' && { OPENCODE_PERMISSION: JSON.stringify(opencodePermissions(level)) }),
     }),
     passed: ['OPENCODE_CONFIG', 'OPENCODE_CONFIG_DIR'],
-    toolFlags: opencodeTools,
     read: readOpencodeAnswer,
     login: 'run: opencode auth login',
   },
@@ -176,36 +165,48 @@ export const presets: Readonly<Record<CliKind, Preset>> = {
     // Without -n it stores every prompt in its database.
     flags: [{ flags: ['prompt', '-n', '--no-stream'] }],
     passed: ['LLM_USER_PATH'],
-    toolFlags: ['-T', '--tool', '--functions'],
     read: readLlmAnswer,
     login: 'run: llm keys set openai',
   },
 }
 
+const opencodePermissions = (level: Exclude<ToolLevel, 'args'>): Record<string, string> => ({
+  '*': 'deny',
+  ...(level !== 'none' && { read: 'allow', grep: 'allow', glob: 'allow', list: 'allow' }),
+  ...(level === 'write' && { edit: 'allow' }),
+})
+
+type FlagSource = Parameters<typeof getToolLevel>[0]
+
 /** The argument vector of an agent program. */
-export const buildArgv = ({ kind, args = [] }: Pick<CliAgent, 'kind' | 'args'>): string[] => {
+export const buildArgv = (agent: FlagSource): string[] => {
+  const { kind, args = [] } = agent
   const { flags, last } = presets[kind]
+  const level = getToolLevel(agent)
   return [
     agentClis[kind].program,
-    ...flags.flatMap((group) => (hasFlag(args, group.unless ?? []) ? [] : group.flags)),
+    ...flags.flatMap(({ flags: group, at, unless = [] }) =>
+      (at && !at.includes(level)) || hasFlag(args, unless) ? [] : group,
+    ),
     ...args,
     ...(last === undefined ? [] : [last]),
   ]
 }
 
-/** True when `args` gives the agent tools: then doorward restricts none. */
-export const grantsTools = ({ kind, args = [] }: Pick<CliAgent, 'kind' | 'args'>): boolean =>
-  hasFlag(args, presets[kind].toolFlags)
-
-const hasFlag = (args: readonly string[], flags: readonly string[]): boolean =>
-  args.some((arg) => flags.includes(arg.split('=')[0] ?? ''))
+const geminiReads = ['list_directory', 'read_file', 'read_many_files', 'glob', 'grep_search']
+/** The tools of Gemini CLI at each level. */
+const geminiTools = {
+  none: [],
+  read: geminiReads,
+  write: [...geminiReads, 'replace', 'write_file'],
+} as const
 
 /** Settings and logins, no histories. */
 const geminiFiles =
   /^(oauth_creds\.json|google_accounts\.json|gemini-credentials\.json|installation_id|\.env|.*oauth.*\.json|GEMINI\.md)$/
 
 /** The person's settings with one attempt, no telemetry, and no tools unless granted. Unreadable settings stay as they are. */
-export const restrictSettings = (text: string, grantsTools: boolean): string => {
+export const restrictSettings = (text: string, level: ToolLevel): string => {
   const settings = parseJson(removeComments(text))
   if (!isObject(settings)) return text
   const { general, tools } = settings
@@ -217,7 +218,10 @@ export const restrictSettings = (text: string, grantsTools: boolean): string => 
       checkpointing: { enabled: false },
     },
     telemetry: { enabled: false },
-    ...(!grantsTools && { tools: { ...(isObject(tools) && tools), core: [] }, mcpServers: {} }),
+    ...(level !== 'args' && {
+      tools: { ...(isObject(tools) && tools), core: geminiTools[level] },
+      mcpServers: {},
+    }),
   })
 }
 

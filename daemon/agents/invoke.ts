@@ -8,6 +8,7 @@ import { askOpenAi } from './openai-agent.ts'
 import type { RunProcess } from './orphans.ts'
 import { withEventFile } from './workspace.ts'
 import { describeExit, getLastLines, type RunContext, runProgram } from './program.ts'
+import { toSandboxWish } from './sandbox/sandbox.ts'
 
 /** Asks an agent. The signal stops it when the daemon stops or the event is cancelled. */
 export type Invoke = (
@@ -19,6 +20,7 @@ export type Invoke = (
 
 type InvokeParts = {
   readonly env: NodeJS.ProcessEnv
+  readonly homeFolder: string
   readonly run: RunProcess
   /** Returns an access token of the broker; `asker` appears in the log. */
   readonly access: (
@@ -29,13 +31,14 @@ type InvokeParts = {
 
 /** Gives the prompt to an agent of any kind; throws an `agent-…` error when there is no answer. */
 export const createInvoke =
-  ({ env, run, access }: InvokeParts): Invoke =>
+  ({ env, homeFolder, run, access }: InvokeParts): Invoke =>
   async (name, agent, question, signal) => {
     const { prompt } = question
     const getToken: RunContext['getToken'] = async (provider, minValidityMs) =>
       (await access(provider, { minValidityMs, asker: `agent ${name}` })).accessToken
     const { workspace } = question
-    const context = { env, run, getToken, signal, variables: toVariables(question), workspace }
+    const variables = toVariables(question)
+    const context = { env, homeFolder, run, getToken, signal, variables, workspace }
     switch (agent.kind) {
       case 'echo':
         return cutTo(prompt, agent.output_limit)
@@ -92,6 +95,7 @@ export const runCommand = async (
       proxyEnv: agent.proxy_env,
       timeoutMs: agent.timeout,
       outputLimitBytes: agent.output_limit,
+      sandbox: toSandboxWish(agent, context),
     },
     prompt,
     context,
@@ -103,7 +107,7 @@ export const runCommand = async (
       localDetail: last === '' ? message : `${message}: ${last}`,
     })
   }
-  return result.cut
-    ? { text: cutText(result.stdout, agent.output_limit), cut: true }
-    : { text: result.stdout.toString('utf8'), cut: false }
+  const { note, cut, stdout } = result
+  const text = cut ? cutText(stdout, agent.output_limit) : stdout.toString('utf8')
+  return { text, cut, ...(note !== undefined && { note }) }
 }

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { statSync } from 'node:fs'
+import { Writable } from 'node:stream'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
 import { isAlive } from '../../shared/home/lock.ts'
 import { longTimeout } from '../util/abort.ts'
@@ -10,6 +11,8 @@ export type ProcessOptions = {
   readonly cwd: string
   readonly env: Readonly<Record<string, string>>
   readonly input: string | Uint8Array
+  /** What file descriptor 3 reads. */
+  readonly filter?: Buffer | undefined
   readonly timeoutMs: number
   readonly outputLimitBytes: number
   /** Stops the program; with the reason `immediately` SIGKILL follows after 0.5 s instead of 5 s. */
@@ -53,7 +56,7 @@ const runChild = async (options: ProcessOptions): Promise<ProcessResult> => {
   const child = spawn(program, args, {
     cwd: options.cwd,
     env: options.env,
-    stdio: ['pipe', 'pipe', 'pipe'],
+    stdio: ['pipe', 'pipe', 'pipe', ...(options.filter ? ['pipe' as const] : [])],
     // Its own process group, so that its children stop with it.
     detached: process.platform !== 'win32',
     windowsHide: true,
@@ -64,6 +67,8 @@ const runChild = async (options: ProcessOptions): Promise<ProcessResult> => {
   // A program may exit without reading its input: EPIPE is not an error.
   child.stdin?.on('error', () => undefined)
   child.stdin?.end(options.input)
+  const fourth = child.stdio[3]
+  if (fourth instanceof Writable) fourth.on('error', () => undefined).end(options.filter)
 
   let reason: ProcessResult['reason'] = 'exit'
   const timers: NodeJS.Timeout[] = []
@@ -101,7 +106,10 @@ const runChild = async (options: ProcessOptions): Promise<ProcessResult> => {
 }
 
 /** The system reports a missing working folder as it reports a missing program. */
-const toFolderError = ({ argv, cwd }: ProcessOptions): DoorwardError | undefined => {
+export const toFolderError = ({
+  argv,
+  cwd,
+}: Pick<ProcessOptions, 'argv' | 'cwd'>): DoorwardError | undefined => {
   let problem = 'does not exist'
   try {
     if (statSync(cwd).isDirectory()) return undefined

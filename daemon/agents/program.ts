@@ -1,6 +1,6 @@
 import { mkdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
 import { expandTilde } from '../../shared/home/home.ts'
 import { networkVariables, proxyPasswords } from '../../shared/network/variables.ts'
@@ -8,7 +8,8 @@ import { toPlainText } from '../../shared/text.ts'
 import { cleanEnvironment, collectSecrets, getProviders, hideSecrets } from './environment.ts'
 import type { Question } from './http-agent.ts'
 import type { RunProcess } from './orphans.ts'
-import type { ProcessResult } from './process.ts'
+import { type ProcessResult, toFolderError } from './process.ts'
+import { confine, type Confined, type SandboxWish } from './sandbox/sandbox.ts'
 import { makeAgentFolder } from './workspace.ts'
 
 const maxStderrLines = 5
@@ -23,6 +24,8 @@ export type RunContext = {
   /** For `oauth:<provider>`. */
   readonly getToken: GetToken
   readonly signal: AbortSignal
+  /** Doorward's. */
+  readonly homeFolder: string
   /** The folder with the code of the event, where its rule has a workspace. */
   readonly workspace?: Question['workspace']
   /** Identifies the event. */
@@ -43,6 +46,8 @@ export type Program = {
   readonly proxyEnv?: boolean | undefined
   readonly timeoutMs: number
   readonly outputLimitBytes: number
+  /** Without it the program can reach what you can. */
+  readonly sandbox?: SandboxWish | undefined
   /** A folder for temporary files, removed with its content; `prepare` may return more variables. */
   readonly ownFolder?: {
     readonly parent: string
@@ -54,6 +59,8 @@ export type Program = {
 
 /** The result of a program that exited on its own. */
 export type ProgramResult = ProcessResult & {
+  /** What the owner should know of the run. */
+  readonly note?: string | undefined
   /** The program's words as an event may show them: plain text without a token or an `env:` value. */
   readonly redact: (text: string) => string
 }
@@ -66,24 +73,47 @@ export type ProgramResult = ProcessResult & {
 export const runProgram = async (
   program: Program,
   prompt: string,
-  { env, run, getToken, signal, variables, workspace }: RunContext,
+  context: RunContext,
 ): Promise<ProgramResult> => {
+  const { env, run, getToken, signal, variables, homeFolder, workspace } = context
   const tokens = new Map<string, string>()
   for (const provider of getProviders(program.env))
     tokens.set(provider, await getToken(provider, program.timeoutMs))
   const { ownFolder } = program
   const network = program.proxyEnv === false ? {} : networkVariables(env)
-  const needsFolder = ownFolder !== undefined || program.cwd === undefined
+  const needsFolder = Boolean(ownFolder ?? program.sandbox) || program.cwd === undefined
   const folder = needsFolder ? await makeAgentFolder(ownFolder?.parent ?? tmpdir()) : undefined
   try {
     const folders = ownFolder && folder !== undefined ? await makeFolders(folder, ownFolder) : {}
+    const cwd = resolve(homeFolder, workspace?.path ?? getWorkingFolder(program, folder))
+    const set = { ...network, ...variables, ...program.set, ...folders }
+    const environment = cleanEnvironment(env, program.env, tokens, { passed: program.passed, set })
+    const fault = toFolderError({ argv: program.argv, cwd })
+    if (fault) throw fault
+    const { sandbox } = program
+    const confined: Confined =
+      sandbox && folder !== undefined
+        ? await confine(
+            sandbox,
+            {
+              argv: program.argv,
+              cwd,
+              env: environment,
+              values: [program.env, network, variables ?? {}].flatMap((added) =>
+                Object.keys(added).flatMap((name) => environment[name] ?? []),
+              ),
+              folder,
+              doorwardHome: homeFolder,
+            },
+            env,
+          )
+        : { argv: program.argv }
+    const { note } = confined
     const result = await run({
-      argv: program.argv,
-      cwd: workspace?.path ?? getWorkingFolder(program, folder),
-      env: cleanEnvironment(env, program.env, tokens, {
-        passed: program.passed,
-        set: { ...network, ...variables, ...program.set, ...folders },
-      }),
+      argv: confined.argv,
+      filter: confined.filter,
+      cwd,
+      env: environment,
       input: prompt,
       timeoutMs: program.timeoutMs,
       outputLimitBytes: program.outputLimitBytes,
@@ -97,7 +127,9 @@ export const runProgram = async (
     ])
     const redact = (text: string) => hideSecrets(toPlainText(text).trim(), secrets)
     if (result.reason !== 'exit') throw toStopError(program, { ...result, redact })
-    return { ...result, redact }
+    if (confined.filter && isSandboxFault(result))
+      throw toSandboxError(program, { ...result, redact })
+    return { ...result, note, redact }
   } catch (error) {
     throw error instanceof DoorwardError ? error : toStartError(program, error)
   } finally {
@@ -127,6 +159,17 @@ const makeFolders = async (
 const getWorkingFolder = ({ cwd, ownFolder }: Program, folder: string | undefined): string => {
   if (cwd !== undefined) return expandTilde(cwd)
   return ownFolder ? join(folder ?? '', 'work') : (folder ?? '')
+}
+
+/** Bubblewrap exits so before the program starts. */
+const isSandboxFault = ({ exitCode, stderr }: ProcessResult): boolean =>
+  exitCode === 1 && stderr.subarray(0, 7).toString() === 'bwrap: '
+
+const toSandboxError = ({ argv }: Program, result: ProgramResult): DoorwardError => {
+  const message = `the sandbox of ${argv[0]} could not be made`
+  return new DoorwardError('sandbox-unavailable', message, {
+    localDetail: `${message}: ${getLastLines(result)}`,
+  })
 }
 
 const toStopError = ({ argv, timeoutMs }: Program, result: ProgramResult): DoorwardError => {

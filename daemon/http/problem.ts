@@ -49,6 +49,7 @@ const statusByCode: Readonly<Record<ErrorCode, number>> = {
   'workspace-git-missing': 500,
   'workspace-failed': 500,
   'agent-not-found': 500,
+  'sandbox-unavailable': 500,
   'agent-failed': 502,
   'agent-timeout': 504,
   'agent-stopped': 503,

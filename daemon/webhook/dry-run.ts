@@ -6,7 +6,9 @@ import {
   learnSchema,
   type RuleExplanation,
 } from '../../shared/api-explain.ts'
-import { inspectProgram, runsProgram } from '../../shared/agents/program.ts'
+import { inspectProgram } from '../../shared/agents/program.ts'
+import { runsProgram } from '../../shared/agents/tools.ts'
+import { inspectSandbox } from '../../shared/sandbox/warnings.ts'
 import type { Agent, Gateway } from '../../shared/config/schema.ts'
 import type { Rule } from '../../shared/config/rule.ts'
 import { DoorwardError } from '../../shared/errors.ts'
@@ -295,8 +297,9 @@ export const tryOutRoutes = (parts: TryOutParts): Router => {
     })
     const add = async <Part extends RuleExplanation>(part: Part): Promise<Part> => {
       const agent = setup.config.agents.get(part.agent.name)
-      const detail = agent && (await explainStart(agent, setup.env, homeFolder))
-      return detail === undefined ? part : { ...part, agent: { ...part.agent, detail } }
+      const { workspace } = webhook.rules.find(({ name }) => name === part.rule) ?? {}
+      const faults = agent && (await explainStart(agent, workspace, setup.env, homeFolder))
+      return { ...part, agent: { ...part.agent, ...faults } }
     }
     const { rules } = explanation
     ctx.body = {
@@ -320,19 +323,28 @@ export const tryOutRoutes = (parts: TryOutParts): Router => {
   return router
 }
 
-/** Why the agent cannot start, and the way out; undefined if it can. */
+/** Why the agent cannot start, or would have no sandbox, and the way out. */
 const explainStart = async (
   agent: Agent,
+  workspace: Rule['workspace'],
   env: NodeJS.ProcessEnv,
   homeFolder: string,
-): Promise<string | undefined> => {
-  if (!runsProgram(agent)) return undefined
+): Promise<Pick<Explanation['agent'], 'detail' | 'unconfined'>> => {
+  if (!runsProgram(agent)) return {}
   const { program, faults } = await inspectProgram(agent, env, homeFolder)
   const [fault] = faults
-  if (!fault) return undefined
-  return agent.kind !== 'command' && fault.code === 'agent-program-missing'
-    ? `${program} is not on the daemon's PATH; ${fault.hint}; if it is installed: doorward doctor`
-    : `it cannot start: ${fault.what}; ${fault.hint}`
+  if (fault) {
+    const isMissing = agent.kind !== 'command' && fault.code === 'agent-program-missing'
+    const detail = isMissing
+      ? `${program} is not on the daemon's PATH; ${fault.hint}; if it is installed: doorward doctor`
+      : `it cannot start: ${fault.what}; ${fault.hint}`
+    return { detail }
+  }
+  const sandbox = await inspectSandbox(agent, workspace, env, homeFolder)
+  if (!sandbox) return {}
+  const { what, hint, isRefused } = sandbox
+  const words = `it ${what}; ${hint}`
+  return isRefused ? { detail: words } : { unconfined: words }
 }
 
 const webhookAt = (path: string, { byPath, config }: Engine): CompiledWebhook => {

@@ -59,6 +59,7 @@ export const createEngine = (
   const homeFolder = home.root
   const invoke = createInvoke({
     env,
+    homeFolder,
     // The daemon's own working folder differs in the foreground and after a restart.
     run: async (options) => run({ ...options, cwd: resolve(homeFolder, options.cwd) }),
     access,

@@ -327,7 +327,11 @@ export const createRunToEnd = (parts: RunToEndParts): RunToEnd => {
         const durations = time()
         ;({ agentMs } = durations)
         const answered = { state: 'delivering', durations, resultPreview: toPreview(text) } as const
-        const detail = [...(answer.cut ? [cutDetail] : []), ...notes].join('; ')
+        const detail = [
+          ...(answer.cut ? [cutDetail] : []),
+          ...(answer.note === undefined ? [] : [answer.note]),
+          ...notes,
+        ].join('; ')
         change(detail === '' ? answered : { detail, ...answered }, text)
       } else {
         change({ state: 'delivering', attempts, durations: { queuedMs, agentMs } })

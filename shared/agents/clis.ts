@@ -16,6 +16,8 @@ export type AgentCli = {
   readonly install: string
   /** Flags that would change the output format: refused in `args`. */
   readonly ownFlags: readonly string[]
+  /** Flags in `args` that give it tools. */
+  readonly toolFlags: readonly string[]
   /** Folders and files with settings, logins and histories: defaults, and those that a variable names. */
   readonly stateFolders: (env: NodeJS.ProcessEnv) => readonly string[]
 }
@@ -43,6 +45,7 @@ export const agentClis: Readonly<Record<CliKind, AgentCli>> = {
     program: 'claude',
     install: 'npm install -g @anthropic-ai/claude-code',
     ownFlags: ['--output-format', '--input-format'],
+    toolFlags: ['--tools', '--allowedTools', '--allowed-tools', '--dangerously-skip-permissions'],
     stateFolders: (env) => [
       ...inHome('.claude', '.claude.json', 'Library/Caches/claude-cli-nodejs')(env),
       join(xdg(env, 'CACHE'), 'claude-cli-nodejs'),
@@ -55,6 +58,14 @@ export const agentClis: Readonly<Record<CliKind, AgentCli>> = {
     program: 'codex',
     install: 'npm install -g @openai/codex',
     ownFlags: ['--json'],
+    toolFlags: [
+      '-s',
+      '--sandbox',
+      '--full-auto',
+      '--approve-for-me',
+      '--dangerously-bypass-approvals-and-sandbox',
+      '--enable',
+    ],
     stateFolders: (env) => [...inHome('.codex')(env), ...named(env, 'CODEX_HOME')],
   },
   // https://geminicli.com/docs/cli/headless
@@ -63,6 +74,7 @@ export const agentClis: Readonly<Record<CliKind, AgentCli>> = {
     program: 'gemini',
     install: 'npm install -g @google/gemini-cli',
     ownFlags: ['--output-format', '-o'],
+    toolFlags: ['-y', '--yolo', '--approval-mode', '--allowed-tools', '--policy', '--admin-policy'],
     stateFolders: (env) => [
       ...inHome('.gemini')(env),
       ...named(env, 'GEMINI_CLI_HOME').map((folder) => join(folder, '.gemini')),
@@ -74,6 +86,7 @@ export const agentClis: Readonly<Record<CliKind, AgentCli>> = {
     program: 'opencode',
     install: 'npm install -g opencode-ai',
     ownFlags: ['--format'],
+    toolFlags: ['--auto', '--agent'],
     stateFolders: (env) =>
       (['DATA', 'STATE', 'CACHE', 'CONFIG'] as const).map((kind) =>
         join(xdg(env, kind), 'opencode'),
@@ -85,6 +98,7 @@ export const agentClis: Readonly<Record<CliKind, AgentCli>> = {
     program: 'llm',
     install: 'pipx install llm',
     ownFlags: ['--log'],
+    toolFlags: ['-T', '--tool', '--functions'],
     stateFolders: (env) => [
       join(xdg(env, 'CONFIG'), 'io.datasette.llm'),
       ...inHome('Library/Application Support/io.datasette.llm')(env),

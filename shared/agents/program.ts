@@ -2,17 +2,11 @@ import { stat } from 'node:fs/promises'
 import { isAbsolute, resolve } from 'node:path'
 import { expandTilde, quoteForShell } from '../home/home.ts'
 import { agentClis, isCliKind } from './clis.ts'
-import type { Agent, CliAgent, CommandAgent } from './schema.ts'
+import { type ProgramAgent, runsProgram } from './tools.ts'
 import { findProgram, isExecutable } from './detect.ts'
 import type { Config } from '../config/load.ts'
 import { warn, type Warning } from '../config/warning.ts'
 import { enabledRules } from '../config/webhook.ts'
-
-/** An agent that runs a program. */
-export type ProgramAgent = CliAgent | CommandAgent
-
-export const runsProgram = (agent: Agent): agent is ProgramAgent =>
-  agent.kind === 'command' || isCliKind(agent.kind)
 
 /** Why an agent cannot start; `what` goes on after "agent <name>: ". */
 export type ProgramFault = {

@@ -49,7 +49,29 @@ const programCommon = {
     .describe(
       'Pass on HTTP_PROXY, HTTPS_PROXY, NO_PROXY, NODE_EXTRA_CA_CERTS and SSL_CERT_FILE, where they are set. Default true.',
     ),
+  sandbox: z
+    .enum(['auto', 'required', 'off'])
+    .optional()
+    .describe(
+      'Whether it can reach only its folder and its own login. auto: with a workspace, tools or network: off, where the system has a sandbox; required: always, or it does not run. Default auto.',
+    ),
+  network: z
+    .enum(['on', 'off'])
+    .optional()
+    .describe('With off, it has no network; this needs a sandbox. Default on.'),
 }
+
+/** The level of tools that `tools` names. */
+const tools = z
+  .enum(['none', 'read', 'write'])
+  .optional()
+  .describe(
+    'What it may do in its folder: nothing, read files, or change them too. Flags in args override it. Default none.',
+  )
+
+const offlineNeedsSandbox = 'network: off needs the sandbox: leave out sandbox: off'
+const canBeOffline = ({ sandbox, network }: { sandbox?: string; network?: string }): boolean =>
+  sandbox !== 'off' || network !== 'off'
 
 /** A program whose flags and output format doorward knows. */
 const cliAgent = <Kind extends CliKind>(kind: Kind) => {
@@ -65,10 +87,14 @@ const cliAgent = <Kind extends CliKind>(kind: Kind) => {
         )
         .optional()
         .describe('Added flags, such as a model or allowed tools.'),
+      tools: tools.refine((level) => kind !== 'llm' || level === undefined || level === 'none', {
+        error: 'llm has no tools of its own: name some in args, with -T',
+      }),
       ...programCommon,
       ...agentCommon,
     })
-    .describe(`Runs ${name}, without tools unless args grants them.`)
+    .refine(canBeOffline, { path: ['network'], error: offlineNeedsSandbox })
+    .describe(`Runs ${name}, without tools unless tools or args grant them.`)
 }
 
 /** Headers that doorward sets. */
@@ -113,6 +139,7 @@ export const agentSchema = z.discriminatedUnion('kind', [
       ...programCommon,
       ...agentCommon,
     })
+    .refine(canBeOffline, { path: ['network'], error: offlineNeedsSandbox })
     .describe('Runs a program; its standard output is the answer.'),
   cliAgent('claude'),
   cliAgent('codex'),

@@ -5,6 +5,7 @@ import { getKeySource, isAnyoneSigned } from '../signatures/scheme.ts'
 import { literalText, pathsIn } from '../templates.ts'
 import { didYouMean } from '../text.ts'
 import { describePermission } from '../agents/schema.ts'
+import { describeReach, runsProgram, wantsSandbox } from '../agents/tools.ts'
 import { valueConditions } from '../filter/conditions.ts'
 import { listSecrets } from './environment.ts'
 import type { Config } from './load.ts'
@@ -123,24 +124,40 @@ const areUnset = (names: readonly string[]): string =>
 export const withoutVariable = ({ kind }: Pick<Agent, 'kind'>): string =>
   kind === 'openai' || kind === 'http' ? 'it cannot be asked' : 'it runs without'
 
-/** Untrusted text, an agent that may act, and a target outside this machine: together a way in. */
-export const riskWarnings = (config: Config): Warning[] =>
+/**
+ * Untrusted text, an agent that may act or read outside a sandbox, and a target outside this machine: together
+ * a way in. `bare` names agents whose sandbox is missing here.
+ */
+export const riskWarnings = (config: Config, bare: ReadonlySet<string> = new Set()): Warning[] =>
   config.webhooks.flatMap(({ path, enabled, rules }) =>
-    enabled ? rules.flatMap((rule) => riskWarning(describeRule(path, rule), rule)) : [],
+    enabled ? rules.flatMap((rule) => riskWarning(describeRule(path, rule), rule, bare)) : [],
   )
 
-const riskWarning = (path: string, rule: Rule): Warning[] => {
-  const { acceptsRisk, agentName, agent, prompt, targets } = rule
-  const permission = describePermission(agent)
-  const hasEventText = pathsIn(prompt).length > 0
+const riskWarning = (path: string, rule: Rule, bare: ReadonlySet<string>): Warning[] => {
+  const { acceptsRisk, agentName, agent, prompt, targets, workspace } = rule
+  const hasEventText = pathsIn(prompt).length > 0 || workspace !== undefined
   const sent = targets.filter(({ kind }) => (sentKinds as readonly string[]).includes(kind))
-  if (acceptsRisk || !hasEventText || permission === undefined) return []
-  if (sent.length === 0) return []
+  if (acceptsRisk || !hasEventText || sent.length === 0) return []
   const where = sent.map(({ text }) => text).join(', ')
+  const gives = `webhook ${path} gives text that strangers can write to agent ${agentName}, which may`
+  const sends = `and sends its answer out of this machine (${where})`
+  const otherwise =
+    'deliver to log, notify:desktop or file:, or leave {{event…}} out of the prompt; accept_risk: true in the webhook silences this'
+  const permission = describePermission(agent)
+  if (permission !== undefined)
+    return warn(
+      'dangerous-combination',
+      `${gives} change files or run programs on its own (${permission}), ${sends}: the author of that text can make the agent act and send out what it finds`,
+      `take ${permission} from the agent, ${otherwise}`,
+    )
+  const reach = describeReach(agent)
+  const isConfined =
+    runsProgram(agent) && wantsSandbox(agent, workspace !== undefined) && !bare.has(agentName)
+  if (reach === undefined || isConfined) return []
   return warn(
     'dangerous-combination',
-    `webhook ${path} gives text that strangers can write to agent ${agentName}, which may change files or run programs on its own (${permission}), and sends its answer out of this machine (${where}): the author of that text can make the agent act and send out what it finds`,
-    `take ${permission} from the agent, deliver to log, notify:desktop or file:, or leave {{event…}} out of the prompt; accept_risk: true in the webhook silences this`,
+    `${gives} read files of yours, as it is in no sandbox (${reach}), ${sends}: the author of that text can make the agent send out what it finds`,
+    `give the agent a sandbox (sandbox: required), or take ${reach} from it, ${otherwise}`,
   )
 }
 

@@ -3,10 +3,15 @@ import { mkdir, readFile, readdir, writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { EventDetail } from '../../shared/api.ts'
+import { findSandbox } from '../../shared/sandbox/probe.ts'
 import { run } from '../cli/support/cli.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemon/daemon.ts'
 import { send } from '../support/servers/http.ts'
-import { type ModelServer, startModelServer } from '../support/servers/model-server.ts'
+import {
+  type ModelBehaviour,
+  type ModelServer,
+  startModelServer,
+} from '../support/servers/model-server.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
 /*
@@ -56,18 +61,27 @@ const kinds = ['claude', 'codex', 'gemini', 'opencode'] as const
 
 const webhooksFile = `webhooks:
 ${kinds.map((kind) => `  - { path: /${kind}, agent: ${kind}, prompt_template: "Say it. {{event.canary}}" }`).join('\n')}
+${kinds.map((kind) => `  - { path: /boxed-${kind}, agent: boxed-${kind}, prompt_template: "Say it. {{event.canary}}" }`).join('\n')}
 ${kinds.map((kind) => `  - { path: /hasty-${kind}, agent: hasty-${kind}, prompt_template: "Say it. {{event.canary}}" }`).join('\n')}
 `
 
-/** The same agents with little patience. */
-const hastily = (agents: string): string =>
+/** The same agents by other names, with more settings. */
+const variant = (agents: string, name: string, settings: string): string =>
   agents
     .split('\n')
     .flatMap((line) => {
-      const hasty = line.replace(/^ {2}(\w+): \{ /, '  hasty-$1: { timeout: 8s, ')
-      return hasty === line ? [] : [hasty]
+      const other = line.replace(/^ {2}(\w+): \{ /, `  ${name}-$1: { ${settings}, `)
+      return other === line ? [] : [other]
     })
     .join('\n')
+
+/** How each of them reads a file. */
+const readCalls: Readonly<Record<(typeof kinds)[number], (path: string) => object>> = {
+  claude: (path) => ({ name: 'Read', input: { file_path: path } }),
+  codex: (path) => ({ name: 'exec_command', input: { cmd: `cat ${path}` } }),
+  gemini: (path) => ({ name: 'read_file', input: { file_path: path } }),
+  opencode: (path) => ({ name: 'read', input: { filePath: path } }),
+}
 
 describe('the agent programs themselves', function () {
   this.timeout(120_000)
@@ -75,19 +89,28 @@ describe('the agent programs themselves', function () {
   let daemon: RunningDaemon
   let home: string
   let temporary: string
+  let project: string
   let runs = 0
 
   before(async () => {
     model = await startModelServer()
     home = await temporaryFolder()
     temporary = await temporaryFolder()
+    project = await temporaryFolder()
+    await writeFile(join(project, 'inside.txt'), 'inside-canary')
+    await writeFile(join(home, 'key.txt'), 'key-of-the-person')
     for (const [path, text] of Object.entries(loginFiles(model.origin))) {
       await mkdir(join(home, path, '..'), { recursive: true })
       await writeFile(join(home, path), text)
     }
     const agents = agentsFile(model.origin)
     daemon = await startDaemon({
-      agents: `${agents}${hastily(agents)}\n`,
+      agents: [
+        agents.trimEnd(),
+        variant(agents, 'hasty', 'timeout: 8s'),
+        variant(agents, 'boxed', `cwd: "${project}", tools: read, sandbox: required`),
+        '',
+      ].join('\n'),
       webhooks: webhooksFile,
       gateway: 'oauth: { callback_port: 0 }\nqueue: { concurrency: 8 }\n',
       env: 'FAKE_KEY=key-canary\n',
@@ -163,6 +186,20 @@ describe('the agent programs themselves', function () {
           names.filter((name) => name !== 'request_user_input'),
           [],
         )
+      })
+
+      it('reads its folder with its own tools in the sandbox, and nothing of the home', async function () {
+        if (!process.env['CI'] && 'missing' in (await findSandbox(process.env))) this.skip()
+        const read = async (path: string) => {
+          model.behave({ kind: 'asks-for-tool', ...readCalls[kind](path) } as ModelBehaviour)
+          const { event } = await ask(`boxed-${kind}`)
+          assert.equal(event.state, 'done', event.detail)
+          return event.result ?? ''
+        }
+        assert.match(await read(join(project, 'inside.txt')), /inside-canary/)
+        const outside = await read(join(home, 'key.txt'))
+        assert.match(outside, /denied|No such file|not in workspace|prevents you/)
+        assert.ok(!outside.includes('key-of-the-person'))
       })
 
       it('fails with its own words and the way to log in when the model refuses it', async () => {

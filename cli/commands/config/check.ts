@@ -1,6 +1,7 @@
 import { collectWarnings } from '../../../shared/config/warnings.ts'
 import type { Warning } from '../../../shared/config/warning.ts'
 import { agentProgramWarnings } from '../../../shared/agents/program.ts'
+import { sandboxWarnings } from '../../../shared/sandbox/warnings.ts'
 import { envFileWarnings, readEnvironment } from '../../../shared/config/environment.ts'
 import { readSecretFile } from '../../../shared/home/home.ts'
 import { type Config, ConfigError, loadConfig, formatProblem } from '../../../shared/config/load.ts'
@@ -24,6 +25,7 @@ export const isConfigurationGood = async ({ home, terminal }: Context): Promise<
         ...envFileWarnings((await readSecretFile(home.env)) ?? ''),
         ...collectWarnings(config, env),
         ...(await agentProgramWarnings(config, env, home.root)),
+        ...(await sandboxWarnings(config, env, home.root)),
         ...(await fileTargetWarnings(config, home.root)),
       ]
     : []

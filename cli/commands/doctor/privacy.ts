@@ -6,6 +6,7 @@ import { resolve } from 'node:path'
 import type { EventDetail } from '../../../shared/api.ts'
 import type { Client } from '../../../shared/client/client.ts'
 import { agentClis, cliKinds } from '../../../shared/agents/clis.ts'
+import { needsSandbox, runsProgram, wantsSandbox } from '../../../shared/agents/tools.ts'
 import { readEnvironment } from '../../../shared/config/environment.ts'
 import type { Filter, ValueCondition } from '../../../shared/filter/conditions.ts'
 import { loadConfig } from '../../../shared/config/load.ts'
@@ -131,7 +132,7 @@ const announce = (chosen: readonly Chosen[], terminal: Terminal): void => {
   for (const one of chosen)
     terminal.warn(
       toPlainLine(
-        `  ${describeChosen(one)} -> agent ${one.rule.agentName} (${describeAction(one.rule.agent)}) -> ${listTargets(one.rule).join(', ') || 'none'}`,
+        `  ${describeChosen(one)} -> agent ${one.rule.agentName} (${describeAction(one.rule.agent)}${describeSandbox(one.rule)}) -> ${listTargets(one.rule).join(', ') || 'none'}`,
       ),
     )
 }
@@ -153,6 +154,12 @@ const describeAction = (agent: Rule['agent']): string => {
     case 'llm':
       return ['runs', agentClis[agent.kind].program, ...(agent.args ?? [])].join(' ')
   }
+}
+
+const describeSandbox = ({ agent, workspace }: Rule): string => {
+  if (!runsProgram(agent)) return ''
+  if (!wantsSandbox(agent, workspace !== undefined)) return ', in no sandbox'
+  return needsSandbox(agent) ? ', in a sandbox' : ', in a sandbox where there is one'
 }
 
 const permission = {

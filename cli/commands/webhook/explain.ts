@@ -114,6 +114,7 @@ const runFields = (rule: RuleExplanation, terminal: Terminal): Field[] => {
     ...optional(rule.promptFault !== undefined, ['', failedCell(rule.promptFault ?? '', terminal)]),
     ['agent', `${agent.name} (${agent.kind})${agent.argv ? `: ${argvText(agent.argv)}` : ''}`],
     ...optional(agent.detail !== undefined, ['', failedCell(agent.detail ?? '', terminal)]),
+    ...optional(agent.unconfined !== undefined, ['', doubtCell(agent.unconfined ?? '', terminal)]),
     ...(workspace ? [['workspace', workspaceCell(workspace, terminal)] as const] : []),
     ...targets.map(({ target, parts, detail }, index): Field => [
       index === 0 ? 'targets' : '',
@@ -184,6 +185,11 @@ const emptyPaths = ({ substituted }: RuleExplanation): string[] => [
 
 const emptyCell = (paths: readonly string[], terminal: Terminal): Cell => ({
   text: `! ${paths.map((path) => `{{${path}}}`).join(', ')} of the prompt: missing, null or empty in this payload`,
+  paint: (text) => terminal.paint('yellow', text),
+})
+
+const doubtCell = (detail: string, terminal: Terminal): Cell => ({
+  text: `! ${detail}`,
   paint: (text) => terminal.paint('yellow', text),
 })
 

@@ -30,6 +30,7 @@ const run = (agent: CliAgent, programs: string, env: NodeJS.ProcessEnv = {}) =>
   runCli(agent, 'the prompt', {
     env: { PATH: programs, ...env },
     run: runProcess,
+    homeFolder: '/nowhere',
     getToken: async () => 'token-canary',
     signal: new AbortController().signal,
   })
@@ -145,7 +146,7 @@ console.log(JSON.stringify({ response: JSON.stringify({ home, files: readdirSync
       assert.deepEqual(output.files, ['oauth_creds.json', 'settings.json'])
       assert.deepEqual([output.settings['a'], output.settings['tools']], [1, { core: [] }])
       await assert.rejects(readFile(join(output.home, 'settings.json')), { code: 'ENOENT' })
-      assert.deepEqual(JSON.parse(restrictSettings('{"tools":{"core":["y"]}}', true)).tools, {
+      assert.deepEqual(JSON.parse(restrictSettings('{"tools":{"core":["y"]}}', 'args')).tools, {
         core: ['y'],
       })
     })

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
-import { buildArgv, grantsTools } from '../../../daemon/agents/cli-presets.ts'
+import { buildArgv } from '../../../daemon/agents/cli-presets.ts'
+import type { CliAgent } from '../../../shared/agents/schema.ts'
+import { getToolLevel } from '../../../shared/agents/tools.ts'
 import { cliKinds } from '../../../shared/agents/clis.ts'
 
 describe('buildArgv', () => {
@@ -35,10 +37,27 @@ describe('buildArgv', () => {
     assert.ok(!buildArgv({ kind: 'gemini', args: ['--yolo'] }).includes('plan'))
   })
 
-  it('gives tools only where args ask for them', () => {
-    for (const kind of cliKinds) assert.equal(grantsTools({ kind, args: ['--model', 'x'] }), false)
-    assert.ok(grantsTools({ kind: 'opencode', args: ['--agent', 'build'] }))
-    assert.ok(grantsTools({ kind: 'gemini', args: ['--approval-mode=auto_edit'] }))
-    assert.ok(grantsTools({ kind: 'codex', args: ['--sandbox=read-only'] }))
+  it('gives tools only where tools or args ask for them', () => {
+    const level = (kind: CliAgent['kind'], ...args: string[]) => getToolLevel({ kind, args })
+    for (const kind of cliKinds) assert.equal(level(kind, '--model', 'x'), 'none')
+    assert.equal(level('opencode', '--agent', 'build'), 'args')
+    assert.equal(level('gemini', '--approval-mode=auto_edit'), 'args')
+    assert.equal(level('codex', '--sandbox=read-only'), 'args')
+    assert.equal(getToolLevel({ kind: 'claude', args: ['--tools', 'Bash'], tools: 'read' }), 'args')
+  })
+
+  it('names the flags of each program for tools: read and write', () => {
+    const flags = (kind: CliAgent['kind'], tools: 'read' | 'write', ...args: string[]) =>
+      buildArgv({ kind, tools, args }).join(' ')
+    assert.match(flags('claude', 'read'), / dontAsk --tools Read,Grep,Glob --setting/)
+    assert.match(flags('claude', 'write'), / acceptEdits --tools Read,Grep,Glob,Edit,Write --sett/)
+    assert.match(flags('codex', 'read'), /-s read-only --color never -c features\.view_image=/)
+    assert.match(flags('codex', 'write'), /-s workspace-write --color never -c features\.view/)
+    assert.match(flags('gemini', 'read'), /--approval-mode plan$/)
+    assert.match(flags('gemini', 'write'), /--approval-mode auto_edit$/)
+    // `args` wins.
+    assert.match(flags('claude', 'read', '--tools', 'Bash'), /dontAsk .*--tools Bash$/)
+    assert.ok(!flags('claude', 'read', '--tools', 'Bash').includes('Grep'))
+    assert.equal(flags('codex', 'write', '-s', 'read-only').split('-s ').length, 2)
   })
 })

@@ -29,7 +29,13 @@ const run = (
     if (provider !== 'github') throw new DoorwardError('not-logged-in', 'you are not logged in')
     return `token-for-${minValidityMs}`
   }
-  return runCommand(makeAgent(command, rest), prompt, { env, run: runProcess, getToken, signal })
+  return runCommand(makeAgent(command, rest), prompt, {
+    env,
+    run: runProcess,
+    homeFolder: '/nowhere',
+    getToken,
+    signal,
+  })
 }
 
 /** The error of a run that fails. */

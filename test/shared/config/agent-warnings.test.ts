@@ -46,6 +46,51 @@ describe('the warnings of a configuration', () => {
       assert.deepEqual(warnings(agent, webhook), [])
   })
 
+  describe('of an agent that reads text of strangers and answers outside', () => {
+    const risks = (agent: string, webhook = `${prompt}, ${leaves}`) =>
+      warnings(agent, webhook).filter(({ code }) => code === 'dangerous-combination')
+
+    it('count reading without a sandbox', () => {
+      const reads = "args: [--tools, 'Read,Grep', --allowedTools, 'Read,Grep']"
+      const [risk] = risks(`kind: claude, sandbox: off, ${reads}`)
+      assert.match(
+        risk?.detail ?? '',
+        /may read files of yours, .*\(--tools Read,Grep\), and sends/,
+      )
+      assert.match(
+        risk?.hint ?? '',
+        /^give the agent a sandbox \(sandbox: required\), or take --tools/,
+      )
+      assert.match(
+        risks('kind: codex, tools: read, sandbox: off')[0]?.detail ?? '',
+        /\(tools: read\)/,
+      )
+      assert.match(
+        risks('kind: command, command: [npx, claude, -p]')[0]?.detail ?? '',
+        /\(claude\)/,
+      )
+    })
+
+    it('do not count it in a sandbox, without tools, or where the answer stays', () => {
+      for (const agent of [
+        'kind: claude',
+        'kind: claude, tools: read',
+        'kind: claude, tools: write',
+        'kind: claude, args: [--tools, Read]',
+        'kind: command, command: [claude, -p], sandbox: required',
+        'kind: command, command: [wc, -w]',
+      ])
+        assert.deepEqual(risks(agent), [], agent)
+      const off = 'kind: claude, tools: read, sandbox: off'
+      assert.deepEqual(risks(off, `${prompt}, deliver_to: log`), [])
+      assert.deepEqual(risks(off, `${prompt}, ${leaves}, accept_risk: true`), [])
+    })
+
+    it('still name what acts on its own, in a sandbox too', () => {
+      assert.match(risks(yolo)[0]?.detail ?? '', /run programs on its own \(--yolo\)/)
+    })
+  })
+
   it('name the keys that an agent cannot do without', () => {
     const openai = 'kind: openai, base_url: "https://a.example/v1", model: m, api_key_env: A_KEY'
     assert.deepEqual(

@@ -2,11 +2,17 @@ import { once } from 'node:events'
 import { type IncomingMessage, type ServerResponse, createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** How the model behaves: answers with a text, refuses with a status, or never answers. */
+/**
+ * How the model behaves: answers with a text, asks for a tool and answers with its result, refuses with a
+ * status, or never answers.
+ */
 export type ModelBehaviour =
   | { readonly kind: 'answers'; readonly text: string }
+  | ({ readonly kind: 'asks-for-tool' } & ToolCall)
   | { readonly kind: 'refuses'; readonly status: number; readonly message: string }
   | { readonly kind: 'hangs' }
+
+type ToolCall = { readonly name: string; readonly input: unknown }
 
 export type ModelRequest = {
   readonly path: string
@@ -72,16 +78,42 @@ const answer = (
     })
     return
   }
-  const streams = path.includes(':stream') || (readJson(body) as { stream?: boolean })?.stream
+  const request = readJson(body)
+  if (behaviour.kind === 'asks-for-tool') {
+    const results = wire.results(request)
+    sendEvents(
+      response,
+      results.length === 0 ? wire.call(behaviour) : wire.stream(JSON.stringify(results)),
+    )
+    return
+  }
+  const streams = path.includes(':stream') || (request as { stream?: boolean })?.stream
   if (streams) sendEvents(response, wire.stream(behaviour.text))
   else sendJson(response, 200, wire.whole(behaviour.text))
 }
+
+/** A name and data of an event stream. */
+type StreamEvent = readonly [string | undefined, unknown]
 
 type Wire = {
   readonly fits: RegExp
   readonly whole: (text: string) => unknown
   /** Messages of an event stream: an optional name, and the data. */
-  readonly stream: (text: string) => readonly (readonly [string | undefined, unknown])[]
+  readonly stream: (text: string) => readonly StreamEvent[]
+  /** The same for a call of a tool. */
+  readonly call: (call: ToolCall) => readonly StreamEvent[]
+  /** The results of tools in a request. */
+  readonly results: (request: unknown) => readonly unknown[]
+}
+
+/** All objects in a value that fit. */
+const findAll = (value: unknown, fits: (node: Record<string, unknown>) => boolean): unknown[] => {
+  if (typeof value !== 'object' || value === null) return []
+  const node = value as Record<string, unknown>
+  return [
+    ...(fits(node) ? [node] : []),
+    ...Object.values(node).flatMap((one) => findAll(one, fits)),
+  ]
 }
 
 const model = 'fake-model'
@@ -121,8 +153,8 @@ const responseItem = (text: string, status: string) => ({
   content: text === '' ? [] : [{ type: 'output_text', text, annotations: [] }],
 })
 
-const geminiAnswer = (text: string) => ({
-  candidates: [{ index: 0, content: { role: 'model', parts: [{ text }] }, finishReason: 'STOP' }],
+const geminiAnswer = (parts: readonly unknown[]) => ({
+  candidates: [{ index: 0, content: { role: 'model', parts }, finishReason: 'STOP' }],
   usageMetadata: { promptTokenCount: 1, candidatesTokenCount: 1, totalTokenCount: 2 },
   modelVersion: model,
 })
@@ -152,6 +184,28 @@ const wires: readonly Wire[] = [
         },
         { type: 'message_stop' },
       ].map((data) => [data.type, data] as const),
+    call: ({ name, input }) =>
+      [
+        { type: 'message_start', message: anthropicMessage([]) },
+        {
+          type: 'content_block_start',
+          index: 0,
+          content_block: { type: 'tool_use', id: 'toolu_1', name, input: {} },
+        },
+        {
+          type: 'content_block_delta',
+          index: 0,
+          delta: { type: 'input_json_delta', partial_json: JSON.stringify(input) },
+        },
+        { type: 'content_block_stop', index: 0 },
+        {
+          type: 'message_delta',
+          delta: { stop_reason: 'tool_use', stop_sequence: null },
+          usage: { output_tokens: 1 },
+        },
+        { type: 'message_stop' },
+      ].map((data) => [data.type, data] as const),
+    results: (request) => findAll(request, ({ type }) => type === 'tool_result'),
   },
   {
     fits: /\/chat\/completions$/,
@@ -168,6 +222,16 @@ const wires: readonly Wire[] = [
       [undefined, chatChunk({}, 'stop')],
       [undefined, '[DONE]'],
     ],
+    call: ({ name, input }) => {
+      const called = { name, arguments: JSON.stringify(input) }
+      const calls = [{ index: 0, id: 'call_1', type: 'function', function: called }]
+      return [
+        [undefined, chatChunk({ role: 'assistant', tool_calls: calls }, null)],
+        [undefined, chatChunk({}, 'tool_calls')],
+        [undefined, '[DONE]'],
+      ]
+    },
+    results: (request) => findAll(request, ({ role }) => role === 'tool'),
   },
   {
     fits: /\/responses$/,
@@ -194,11 +258,26 @@ const wires: readonly Wire[] = [
         },
       ].map((data) => [data.type, data] as const)
     },
+    call: ({ name, input }) => {
+      const called = { type: 'function_call', id: 'item_1', call_id: 'call_1', name }
+      const item = { ...called, arguments: JSON.stringify(input), status: 'completed' }
+      return [
+        { type: 'response.created', response: openAiResponse('in_progress', []) },
+        { type: 'response.output_item.done', output_index: 0, item },
+        { type: 'response.completed', response: openAiResponse('completed', [item]) },
+      ].map((data) => [data.type, data] as const)
+    },
+    results: (request) => findAll(request, ({ type }) => type === 'function_call_output'),
   },
   {
     fits: /:(stream)?generateContent$/i,
-    whole: geminiAnswer,
-    stream: (text) => [[undefined, geminiAnswer(text)]],
+    whole: (text) => geminiAnswer([{ text }]),
+    stream: (text) => [[undefined, geminiAnswer([{ text }])]],
+    call: ({ name, input }) => [
+      [undefined, geminiAnswer([{ functionCall: { name, args: input } }])],
+    ],
+    results: (request) =>
+      findAll(request, ({ functionResponse }) => functionResponse !== undefined),
   },
 ]
 

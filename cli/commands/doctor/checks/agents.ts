@@ -6,6 +6,8 @@ import { agentClis, isCliKind } from '../../../../shared/agents/clis.ts'
 import { inspectProgram, type ProgramFault } from '../../../../shared/agents/program.ts'
 import { listSecrets } from '../../../../shared/config/environment.ts'
 import type { Config } from '../../../../shared/config/load.ts'
+import type { Rule } from '../../../../shared/config/rule.ts'
+import { inspectSandbox, type SandboxFault } from '../../../../shared/sandbox/warnings.ts'
 import { enabledRules } from '../../../../shared/config/webhook.ts'
 import { type Agent, isLoopbackUrl } from '../../../../shared/config/schema.ts'
 import { agentVariables } from '../../../../shared/config/variables.ts'
@@ -25,6 +27,8 @@ type AgentFacts = {
   readonly run?: VersionRun
   /** Why it cannot start. */
   readonly faults?: readonly ProgramFault[]
+  /** Why it has no sandbox though it asks for one. */
+  readonly sandbox?: SandboxFault | undefined
   /** Unset variables that it needs. */
   readonly unset: readonly string[]
   /** Providers whose tokens it receives. */
@@ -41,15 +45,14 @@ export const collectAgents = async (
   env: NodeJS.ProcessEnv,
   homeFolder: string,
 ): Promise<AgentFacts[]> => {
-  const used = new Map(enabledRules(config).map(({ agentName, agent }) => [agentName, agent]))
-  return Promise.all(
-    [...used].map(async ([name, agent]) => collectAgent(name, agent, env, homeFolder)),
-  )
+  // Of several rules with one agent, that with a workspace: it asks for a sandbox.
+  const rules = enabledRules(config).toSorted((one) => (one.workspace ? 1 : -1))
+  const used = new Map(rules.map((rule) => [rule.agentName, rule]))
+  return Promise.all([...used.values()].map(async (rule) => collectAgent(rule, env, homeFolder)))
 }
 
 const collectAgent = async (
-  name: string,
-  agent: Agent,
+  { agentName: name, agent, workspace }: Rule,
   env: NodeJS.ProcessEnv,
   homeFolder: string,
 ): Promise<AgentFacts> => {
@@ -66,6 +69,7 @@ const collectAgent = async (
     ...facts,
     program,
     faults,
+    sandbox: await inspectSandbox(agent, workspace, env, homeFolder),
     providers: listProviders(agent.env ?? {}),
     ...(isKnown && { install: agentClis[agent.kind as keyof typeof agentClis].install }),
     ...(path !== undefined && { path }),
@@ -118,8 +122,13 @@ export const checkAgents = (
 ): Check[] => [
   ...(agents.length === 0 ? [skipped('agents', 'no enabled webhook has one')] : []),
   ...agents.flatMap((agent) => checkAgent(agent, daemonProblems)),
-  ...riskWarnings(config).map(({ detail, hint }) => warning('permissions', detail, hint)),
+  ...riskWarnings(config, listUnconfined(agents)).map(({ detail, hint }) =>
+    warning('permissions', detail, hint),
+  ),
 ]
+
+const listUnconfined = (agents: readonly AgentFacts[]): Set<string> =>
+  new Set(agents.flatMap(({ name, sandbox }) => (sandbox && !sandbox.isRefused ? [name] : [])))
 
 const checkAgent = (facts: AgentFacts, daemonProblems: readonly StatusProblem[]): Check[] => {
   const { name, unset } = facts
@@ -134,6 +143,10 @@ const checkAgent = (facts: AgentFacts, daemonProblems: readonly StatusProblem[])
       ),
     )
   for (const { what, hint } of facts.faults ?? []) faults.push(error(name, what, hint))
+  if (facts.sandbox) {
+    const { what, hint, isRefused } = facts.sandbox
+    faults.push((isRefused ? error : warning)(name, `it ${what}`, hint))
+  }
   if (facts.program !== undefined && facts.path === undefined) return faults
   const itself = checkItself(facts, daemonProblems)
   return itself.status === 'ok' && faults.length > 0 ? faults : [...faults, itself]

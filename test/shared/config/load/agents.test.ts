@@ -31,6 +31,15 @@ describe('a token in the environment of an agent', () => {
 
 describe('an agent that doorward runs or asks by itself', () => {
   refuses({
+    'tools that a program does not have, and network: off without a sandbox': [
+      {
+        agents:
+          'agents:\n  a: { kind: llm, tools: read }\n  b: { kind: claude, sandbox: off, network: off }\n  c: { kind: command, command: [x], sandbox: off, network: off }\n',
+      },
+      'agents.yaml:2:19 agents.a.tools: llm has no tools of its own: name some in args, with -T',
+      'agents.yaml:3:36 agents.b.network: network: off needs the sandbox: leave out sandbox: off',
+      'agents.yaml:4:51 agents.c.network: network: off needs the sandbox: leave out sandbox: off',
+    ],
     'flags that would change what is read of a program': [
       {
         agents:
@@ -39,7 +48,7 @@ describe('an agent that doorward runs or asks by itself', () => {
       'agents.yaml:2:22 agents.a.args: --output-format and --input-format must be left out: doorward sets the output format',
       'agents.yaml:3:22 agents.b.args: --output-format and -o must be left out: doorward sets the output format',
       'agents.yaml:4:21 agents.c.args: must be a list',
-      'agents.yaml:4:30 agents.c.comand: unknown key (known: kind, args, cwd, env, proxy_env, timeout, concurrency, output_limit)',
+      'agents.yaml:4:30 agents.c.comand: unknown key (known: kind, args, tools, cwd, env, proxy_env, sandbox, network, timeout, concurrency, output_limit)',
     ],
     'addresses, headers and paths that cannot be': [
       {

@@ -1,0 +1,59 @@
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import type { Room } from './room.ts'
+
+/*
+ * A sandbox by sandbox-exec of macOS: users' folders, disks and temporary files are hidden, and only the room
+ * of the run is open in them.
+ */
+
+const hiddenFolders = [
+  '/Users',
+  '/Volumes',
+  '/private/tmp',
+  '/private/var/folders',
+  '/private/etc/ssh',
+]
+
+/** Where the shared parts of a login are that are no file of the program: Claude Code uses the keychain. */
+const keychains = (): string => join(homedir(), 'Library', 'Keychains')
+
+/** The arguments of sandbox-exec for a program in this room. */
+export const buildSandboxExec = (room: Room): string[] => [
+  room.sandbox,
+  '-p',
+  buildProfile(room),
+  ...room.argv,
+]
+
+/** In the language of profiles (SBPL) the last rule that fits decides. */
+export const buildProfile = ({
+  network,
+  userHome,
+  doorwardHome,
+  links,
+  read,
+  write,
+}: Room): string => {
+  const all = (rule: string, paths: Iterable<string>) => {
+    const places = [...new Set(paths)].map((path) => `(subpath ${JSON.stringify(path)})`)
+    return places.length === 0 ? [] : [`(${rule} ${places.join(' ')})`]
+  }
+  const readable = [...links.keys(), ...read]
+  const writable = [...write.keys(), ...write.values()]
+  return [
+    '(version 1)',
+    '(allow default)',
+    '(deny file-write*)',
+    ...all('deny file-read*', [...hiddenFolders, userHome, doorwardHome]),
+    // Programs look at each folder above their own.
+    '(allow file-read-metadata)',
+    ...all('allow file-read*', [...readable, ...writable, keychains()]),
+    ...all('allow file-write*', writable),
+    '(allow file-write* (subpath "/dev"))',
+    ...(network ? ['(deny network-outbound (remote unix-socket))'] : ['(deny network*)']),
+    // Resolving names goes through this socket.
+    ...(network ? ['(allow network-outbound (literal "/private/var/run/mDNSResponder"))'] : []),
+    '(deny appleevent-send)',
+  ].join('\n')
+}

@@ -1,0 +1,83 @@
+import { open, realpath, stat } from 'node:fs/promises'
+import { basename, dirname, isAbsolute, join, resolve, sep } from 'node:path'
+import { findProgram } from '../../../shared/agents/detect.ts'
+
+/** The path of a program as the system would find it, or undefined. */
+export const locate = async (
+  program: string,
+  cwd: string,
+  searchPath: string,
+): Promise<string | undefined> => {
+  if (program.includes(sep)) {
+    const path = resolve(cwd, program)
+    return (await stat(path).catch(() => undefined))?.isFile() ? path : undefined
+  }
+  return findProgram(program, searchPath, undefined)
+}
+
+const maxInterpreters = 3
+
+/** Links by where they lead, which an interpreter follows to find its packages; and files and folders. */
+export type ProgramFiles = { readonly links: Map<string, string>; readonly paths: Set<string> }
+
+/**
+ * The files of a program that may be installed below a home: itself, its packages (npm, a virtual environment
+ * of Python, `lib` beside its `bin`), and the same of the interpreter that its first line names.
+ */
+export const listProgramFiles = async (
+  path: string,
+  searchPath: string,
+  depth = 0,
+): Promise<ProgramFiles> => {
+  const real = await realpath(path)
+  const links = new Map(path === real ? [] : [[path, real]])
+  const paths = new Set([real, ...(await listPackages(path, real))])
+  const interpreter = await readInterpreter(real, searchPath)
+  if (interpreter === undefined || depth === maxInterpreters) return { links, paths }
+  const more = await listProgramFiles(interpreter, searchPath, depth + 1)
+  return {
+    links: new Map([...links, ...more.links]),
+    paths: new Set([...paths, ...more.paths]),
+  }
+}
+
+const listPackages = async (path: string, real: string): Promise<string[]> => {
+  const packages = `${sep}node_modules${sep}`
+  const at = real.indexOf(packages)
+  if (at !== -1) return [real.slice(0, at + packages.length - 1)]
+  const folders: string[] = []
+  // A Python in a virtual environment is a link to that of the system.
+  for (const place of new Set([path, real])) {
+    if (basename(dirname(place)) !== 'bin') continue
+    const root = dirname(dirname(place))
+    if (await exists(join(root, 'pyvenv.cfg'))) folders.push(root)
+    else if (await exists(join(root, 'lib'))) folders.push(join(root, 'lib'))
+  }
+  return folders
+}
+
+const exists = async (path: string): Promise<boolean> =>
+  (await stat(path).catch(() => undefined)) !== undefined
+
+/** The program that the first line of a script names, which may be through env. */
+const readInterpreter = async (path: string, searchPath: string): Promise<string | undefined> => {
+  const [program, ...rest] = (await readFirstLine(path)).split(/\s+/).filter((word) => word !== '')
+  if (program === undefined || !isAbsolute(program)) return undefined
+  if (basename(program) !== 'env') return (await exists(program)) ? program : undefined
+  const word = rest.find((one) => !one.startsWith('-') && !one.includes('='))
+  return word === undefined ? undefined : locate(word, '/', searchPath)
+}
+
+const firstLineBytes = 256
+
+/** What follows `#!`, or an empty text. */
+const readFirstLine = async (path: string): Promise<string> => {
+  const file = await open(path).catch(() => undefined)
+  if (!file) return ''
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(firstLineBytes), 0, firstLineBytes)
+    return /^#!([^\n]*)/.exec(buffer.toString('latin1', 0, bytesRead))?.[1] ?? ''
+  } finally {
+    await file.close()
+  }
+}

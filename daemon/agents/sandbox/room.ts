@@ -1,0 +1,17 @@
+/** What the sandbox of one run shows. */
+export type Room = {
+  /** The program that makes it. */
+  readonly sandbox: string
+  readonly argv: readonly string[]
+  readonly cwd: string
+  readonly network: boolean
+  readonly userHome: string
+  readonly doorwardHome: string
+  /** Empty folders that it may write to. */
+  readonly empty: readonly string[]
+  /** Links by where they lead. */
+  readonly links: ReadonlyMap<string, string>
+  readonly read: readonly string[]
+  /** What is there by its path inside. */
+  readonly write: ReadonlyMap<string, string>
+}

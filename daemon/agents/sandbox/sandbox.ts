@@ -1,0 +1,165 @@
+import { mkdir, readFile, realpath, stat, writeFile } from 'node:fs/promises'
+import { isAbsolute, join } from 'node:path'
+import type { CliKind } from '../../../shared/agents/clis.ts'
+import type { CliAgent, CommandAgent } from '../../../shared/agents/schema.ts'
+import { getToolLevel, needsSandbox, wantsSandbox } from '../../../shared/agents/tools.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
+import { getUserHome } from '../../../shared/home/home.ts'
+import { findSandboxFor, isInside, listHomes, wouldShow } from '../../../shared/sandbox/hidden.ts'
+import { parseJson } from '../answer.ts'
+import type { Question } from '../http-agent.ts'
+import { buildBwrap } from './bwrap.ts'
+import { loginFiles } from './login-files.ts'
+import { buildSandboxExec } from './macos.ts'
+import { listProgramFiles, locate } from './program-files.ts'
+import type { Room } from './room.ts'
+import { buildSocketFilter } from './seccomp.ts'
+
+/** What an agent asks of its sandbox. */
+export type SandboxWish = {
+  /** Without a sandbox it is not run. */
+  readonly required: boolean
+  readonly network: boolean
+  /** Whether it may change its folder. */
+  readonly writable: boolean
+  /** The program whose login it gets. */
+  readonly login?: CliKind | undefined
+}
+
+/** What this agent asks of a sandbox, or undefined when it asks for none. */
+export const toSandboxWish = (
+  agent: CliAgent | CommandAgent,
+  { workspace }: Pick<Question, 'workspace'>,
+): SandboxWish | undefined => {
+  if (!wantsSandbox(agent, workspace !== undefined)) return undefined
+  const isCommand = agent.kind === 'command'
+  // In a folder of the owner's, only tools that may change files.
+  const canWrite = !isCommand && ['write', 'args'].includes(getToolLevel(agent))
+  return {
+    required: needsSandbox(agent),
+    network: agent.network !== 'off',
+    writable: workspace ? workspace.access === 'write' : canWrite,
+    login: isCommand ? undefined : agent.kind,
+  }
+}
+
+type Run = {
+  readonly argv: readonly string[]
+  readonly cwd: string
+  /** That of the agent. */
+  readonly env: Readonly<Record<string, string>>
+  /** Values of variables that may name files: certificates, the event, what the owner sets. */
+  readonly values: readonly string[]
+  /** Its folder for temporary files. */
+  readonly folder: string
+  readonly doorwardHome: string
+}
+
+/** How to start the program: in a sandbox, or as it is with what its owner should know. */
+export type Confined = {
+  readonly argv: readonly string[]
+  /** The filter of system calls, to be file descriptor 3. */
+  readonly filter?: Buffer | undefined
+  readonly note?: string
+}
+
+/**
+ * Puts a program into a sandbox that shows the system, its folder, its installation, its login, and the files
+ * that its words and variables name. Throws `sandbox-unavailable` where it needs one and there is none, and
+ * `ENOENT` when there is no such program.
+ */
+export const confine = async (
+  wish: SandboxWish,
+  run: Run,
+  ours: NodeJS.ProcessEnv,
+): Promise<Confined> => {
+  const homes = await listHomes(run.env, run.doorwardHome)
+  const sandbox = await findSandboxFor(run.cwd, homes, ours)
+  if ('missing' in sandbox) {
+    if (!wish.required) return { argv: run.argv, note: `there was no sandbox: ${sandbox.missing}` }
+    throw noSandbox(sandbox)
+  }
+  const room = await furnish(wish, run, homes, sandbox.program)
+  if (sandbox.kind === 'sandbox-exec') return { argv: buildSandboxExec(room) }
+  return { argv: buildBwrap(room), filter: buildSocketFilter(process.arch) }
+}
+
+const noSandbox = ({ missing, hint }: { missing: string; hint: string }): DoorwardError => {
+  const message = `there is no sandbox: ${missing}`
+  return new DoorwardError('sandbox-unavailable', message, {
+    hint,
+    localDetail: `${message}; ${hint}`,
+  })
+}
+
+const furnish = async (
+  wish: SandboxWish,
+  run: Run,
+  homes: readonly string[],
+  sandbox: string,
+): Promise<Room> => {
+  const { cwd, env, folder, doorwardHome } = run
+  const [name = '', ...words] = run.argv
+  const searchPath = env['PATH'] ?? ''
+  const program = await locate(name, cwd, searchPath)
+  if (program === undefined) throw Object.assign(new Error(name), { code: 'ENOENT' })
+  const login = wish.login && loginFiles[wish.login](env)
+  const { links, paths } = await listProgramFiles(program, searchPath)
+  const read = [
+    ...paths,
+    ...(login?.read ?? []),
+    ...(await listNamed(words, homes)),
+    ...(await listNamed(run.values, homes, true)),
+  ]
+  const write = new Map([...(login?.write ?? []), folder].map((path) => [path, path]))
+  if (wish.writable) write.set(cwd, cwd)
+  else if (!isInside(cwd, folder)) read.push(cwd)
+  if (login?.partial) write.set(login.partial.path, await copyPart(login.partial, folder))
+  return {
+    sandbox,
+    argv: [program, ...words],
+    cwd,
+    network: wish.network,
+    userHome: getUserHome(env),
+    doorwardHome,
+    empty: login?.folders ?? [],
+    links,
+    read,
+    write,
+  }
+}
+
+/** The files, and folders that show no home, that are named by their full path. */
+const listNamed = async (
+  words: readonly string[],
+  homes: readonly string[],
+  onlyFiles = false,
+): Promise<string[]> => {
+  const found: string[] = []
+  for (const word of new Set(words)) {
+    const path = word.startsWith('-') ? word.slice(word.indexOf('=') + 1) : word
+    if (!isAbsolute(path) || path.includes('\0')) continue
+    const real = await realpath(path).catch(() => undefined)
+    if (real === undefined || wouldShow(real, homes)) continue
+    const there = await stat(real)
+    if (there.isFile() || (there.isDirectory() && !onlyFiles)) found.push(path)
+  }
+  return found
+}
+
+/** A copy of a file of JSON with some of its keys, in the folder of the run. */
+const copyPart = async (
+  { path, keys }: { readonly path: string; readonly keys: readonly string[] },
+  folder: string,
+): Promise<string> => {
+  const all = parseJson(await readFile(path, 'utf8').catch(() => ''))
+  const part =
+    typeof all === 'object' && all !== null
+      ? Object.entries(all).filter(([key]) => keys.includes(key))
+      : []
+  const copies = join(folder, 'login')
+  await mkdir(copies, { mode: 0o700, recursive: true })
+  const copy = join(copies, 'part.json')
+  await writeFile(copy, JSON.stringify(Object.fromEntries(part)), { mode: 0o600 })
+  return copy
+}

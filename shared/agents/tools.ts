@@ -1,0 +1,55 @@
+import { agentClis, isCliKind } from './clis.ts'
+import type { Agent, CliAgent, CommandAgent } from './schema.ts'
+
+/** An agent that runs a program. */
+export type ProgramAgent = CliAgent | CommandAgent
+
+export const runsProgram = (agent: Agent): agent is ProgramAgent =>
+  agent.kind === 'command' || isCliKind(agent.kind)
+
+/** What an agent program may do: what `tools` says, or what `args` grants in the program's own terms. */
+export type ToolLevel = 'none' | 'read' | 'write' | 'args'
+
+type Tooled = Pick<CliAgent, 'kind' | 'args'> & { readonly tools?: 'none' | 'read' | 'write' }
+
+export const hasFlag = (args: readonly string[], flags: readonly string[]): boolean =>
+  args.some((arg) => flags.includes(arg.split('=')[0] ?? ''))
+
+/** `args` overrides `tools`. */
+export const getToolLevel = ({ kind, args = [], tools = 'none' }: Tooled): ToolLevel =>
+  hasFlag(args, agentClis[kind].toolFlags) ? 'args' : tools
+
+const isCli = (agent: Agent): agent is CliAgent => isCliKind(agent.kind)
+
+/** Whether a run of this agent is in a sandbox, where the system has one. */
+export const wantsSandbox = (agent: ProgramAgent, hasWorkspace: boolean): boolean => {
+  if (agent.sandbox === 'off') return false
+  if (agent.sandbox === 'required' || agent.network === 'off') return true
+  return hasWorkspace || (isCli(agent) && getToolLevel(agent) !== 'none')
+}
+
+/** Whether it is not run where the system has no sandbox. */
+export const needsSandbox = (agent: ProgramAgent): boolean =>
+  agent.sandbox === 'required' || agent.network === 'off'
+
+/** Programs that read files without asking, unless their flags forbid it. */
+const readers =
+  /(?:^|[\\/])(?:claude|codex|gemini|opencode|cursor-agent|goose|aider)(?:\.(?:exe|cmd))?$/
+
+/**
+ * What lets this agent read files or the web, for a warning: the words of its entry; undefined when it only
+ * reads its prompt.
+ */
+export const describeReach = (agent: Agent): string | undefined => {
+  if (agent.kind === 'command') return agent.command.find((word) => readers.test(word))
+  if (!isCli(agent)) return undefined
+  const { args = [] } = agent
+  const level = getToolLevel(agent)
+  if (level !== 'args') return level === 'none' ? undefined : `tools: ${level}`
+  const { toolFlags } = agentClis[agent.kind]
+  const at = args.findIndex((arg) => hasFlag([arg], toolFlags))
+  const [flag = '', value] = args.slice(at, at + 2)
+  return flag.includes('=') || value === undefined || value.startsWith('-')
+    ? flag
+    : `${flag} ${value}`.trimEnd()
+}

@@ -1,0 +1,75 @@
+import { execFile } from 'node:child_process'
+import { findProgram } from '../agents/detect.ts'
+import { toPlainLine } from '../text.ts'
+
+/** The program that makes a sandbox, or why there is none; `hint` is the way to one. */
+export type Sandbox =
+  | { readonly program: string; readonly kind: 'bwrap' | 'sandbox-exec' }
+  | { readonly missing: string; readonly hint: string }
+
+const macProgram = '/usr/bin/sandbox-exec'
+const probeMs = 5000
+const againMs = 10_000
+
+/** Those whose numbers of system calls the daemon knows. */
+const processors = ['x64', 'arm64', 'arm', 'riscv64']
+
+const tried = new Map<string, Promise<string | undefined>>()
+
+/** Looks for a sandbox, and tries it: once, but again after a while where it does not work. */
+export const findSandbox = async (env: NodeJS.ProcessEnv): Promise<Sandbox> => {
+  if (process.platform === 'darwin') return { program: macProgram, kind: 'sandbox-exec' }
+  if (process.platform !== 'linux')
+    return {
+      missing: 'doorward has no sandbox for this system',
+      hint: 'run doorward on Linux or macOS, or inside WSL',
+    }
+  if (!processors.includes(process.arch))
+    return { missing: `doorward has no sandbox for ${process.arch}`, hint: 'use another machine' }
+  const program = await findProgram('bwrap', env['PATH'] ?? '', undefined)
+  if (program === undefined)
+    return {
+      missing: "bubblewrap (bwrap) is not on doorward's PATH",
+      hint: 'install it: sudo apt install bubblewrap (other systems have it under the same name)',
+    }
+  const trying = tried.get(program) ?? tryProgram(program)
+  tried.set(program, trying)
+  const why = await trying
+  if (why === undefined) return { program, kind: 'bwrap' }
+  setTimeout(() => tried.delete(program), againMs).unref()
+  return toMissing(program, why)
+}
+
+/** The namespaces that every sandbox has. */
+export const bwrapNamespaces = [
+  '--unshare-user',
+  '--unshare-ipc',
+  '--unshare-pid',
+  '--unshare-uts',
+  '--unshare-cgroup-try',
+  '--die-with-parent',
+  '--new-session',
+  '--cap-drop',
+  'ALL',
+]
+
+/** What the program printed when it failed. */
+const tryProgram = async (program: string): Promise<string | undefined> => {
+  const root = ['--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev']
+  const args = [...bwrapNamespaces, ...root, '--', program, '--version']
+  return new Promise((resolve) => {
+    execFile(program, args, { timeout: probeMs, env: {} }, (error, _, stderr) =>
+      resolve(error ? toPlainLine(stderr).trim() || error.message : undefined),
+    )
+  })
+}
+
+const toMissing = (program: string, why: string): Sandbox => {
+  const isForbidden = /namespace|uid map|Operation not permitted|Permission denied|No space/i
+  if (!isForbidden.test(why))
+    return { missing: `${program} does not work: ${why}`, hint: `try: ${program} --version` }
+  return {
+    missing: `this system lets ${program} create no namespaces: ${why}`,
+    hint: 'allow user namespaces: sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu), kernel.unprivileged_userns_clone=1 (older Debian) or user.max_user_namespaces=15000; in a container: --security-opt seccomp=unconfined',
+  }
+}

@@ -1,0 +1,316 @@
+import assert from 'node:assert/strict'
+import { chmod, copyFile, mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
+import { delimiter, dirname, join } from 'node:path'
+import { runCli } from '../../../daemon/agents/cli-agent.ts'
+import { runCommand } from '../../../daemon/agents/invoke.ts'
+import { runProcess } from '../../../daemon/agents/process.ts'
+import { buildProfile } from '../../../daemon/agents/sandbox/macos.ts'
+import { buildSocketFilter } from '../../../daemon/agents/sandbox/seccomp.ts'
+import type { CliAgent, CommandAgent } from '../../../shared/agents/schema.ts'
+import { sandboxWarnings } from '../../../shared/sandbox/warnings.ts'
+import { checkConfig } from '../../../shared/config/load.ts'
+import { readYaml } from '../../../shared/config/yaml.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
+import { findSandbox } from '../../../shared/sandbox/probe.ts'
+import { fixtureAgent } from '../../support/fixtures.ts'
+import { hasOtherUser, runAsOther } from '../../support/other-user.ts'
+import { temporaryFolder } from '../../support/temporary.ts'
+
+/* test/security has a hostile agent in the sandbox, test/agent-clis the real programs. */
+
+const common = { timeout: 30_000, concurrency: 1, output_limit: 1024 * 1024 } as const
+
+const getFailure = async (running: Promise<unknown>): Promise<DoorwardError> => {
+  const error = await running.then(
+    () => assert.fail('it answered'),
+    (error: unknown) => error,
+  )
+  assert.ok(error instanceof DoorwardError, String(error))
+  return error
+}
+
+/** A folder with a script of this name. */
+const scriptIn = async (folder: string, name: string, text: string): Promise<string> => {
+  await mkdir(folder, { recursive: true })
+  const path = join(folder, name)
+  await writeFile(path, text)
+  await chmod(path, 0o755)
+  return path
+}
+
+describe('a sandbox', function () {
+  this.timeout(60_000)
+  let person: string
+
+  before(async function () {
+    // CI has bubblewrap; elsewhere these tests need it.
+    if (process.platform !== 'linux') this.skip()
+    if (!process.env['CI'] && 'missing' in (await findSandbox(process.env))) this.skip()
+  })
+  beforeEach(async () => {
+    person = await temporaryFolder()
+  })
+
+  const contextOf = (env: NodeJS.ProcessEnv = {}) => ({
+    env: { ...process.env, HOME: person, ...env },
+    homeFolder: join(person, '.doorward'),
+    run: runProcess,
+    getToken: async () => 'token-canary',
+    signal: new AbortController().signal,
+  })
+
+  const command = async (argv: string[], more: Partial<CommandAgent> = {}, env = {}) =>
+    runCommand(
+      { kind: 'command', command: argv, ...common, sandbox: 'required', ...more },
+      'prompt',
+      contextOf(env),
+    )
+
+  const cli = async (
+    kind: CliAgent['kind'],
+    env: NodeJS.ProcessEnv,
+    more: Partial<CliAgent> = {},
+  ) => runCli({ kind, ...common, sandbox: 'required', ...more }, 'prompt', contextOf(env))
+
+  it('runs a program that npm installed below the home, with its Node and its packages', async () => {
+    const prefix = join(person, '.nvm', 'versions', 'node', 'v20')
+    const own = join(prefix, 'lib', 'node_modules', '@openai', 'codex')
+    await scriptIn(
+      join(own, 'bin'),
+      'codex.js',
+      `#!/usr/bin/env node
+const { readdirSync } = require('node:fs')
+const text = require('part').name + ' ' + readdirSync(process.env.HOME).join(' ')
+console.log(JSON.stringify({ type: 'item.completed', item: { type: 'agent_message', text } }))
+console.log(JSON.stringify({ type: 'turn.completed' }))`,
+    )
+    await scriptIn(join(dirname(own), '..', 'part'), 'index.js', "exports.name = 'part-canary'")
+    await mkdir(join(prefix, 'bin'))
+    await copyFile(process.execPath, join(prefix, 'bin', 'node'))
+    await symlink('../lib/node_modules/@openai/codex/bin/codex.js', join(prefix, 'bin', 'codex'))
+    await writeFile(join(person, 'diary.txt'), 'x')
+    const { text, note } = await cli('codex', {
+      PATH: [join(prefix, 'bin'), process.env['PATH']].join(delimiter),
+    })
+    assert.match(text, /^part-canary/)
+    assert.ok(!text.includes('diary'), text)
+    assert.equal(note, undefined)
+  })
+
+  it('runs a program in a virtual environment, as those of Python', async () => {
+    const venv = join(person, '.local', 'share', 'pipx', 'venvs', 'llm')
+    // Node plays Python: what matters is where the files are.
+    await scriptIn(
+      join(venv, 'bin'),
+      'llm',
+      `#!${join(venv, 'bin', 'python')}\nconsole.log(require('../lib/part.js').name)\n`,
+    )
+    await symlink(process.execPath, join(venv, 'bin', 'python'))
+    await writeFile(join(venv, 'pyvenv.cfg'), 'home = /usr/bin\n')
+    await scriptIn(join(venv, 'lib'), 'part.js', "exports.name = 'part-canary'")
+    await mkdir(join(person, '.local', 'bin'), { recursive: true })
+    await symlink(join(venv, 'bin', 'llm'), join(person, '.local', 'bin', 'llm'))
+    const PATH = [join(person, '.local', 'bin'), process.env['PATH']].join(delimiter)
+    assert.equal((await cli('llm', { PATH })).text.trim(), 'part-canary')
+  })
+
+  it('gives a program its login, which it can renew, and no more of what it has stored', async () => {
+    const claude = join(person, '.claude')
+    await mkdir(join(claude, 'projects'), { recursive: true })
+    await writeFile(join(claude, '.credentials.json'), 'login-canary')
+    await writeFile(join(claude, 'history.jsonl'), 'history-canary')
+    await writeFile(
+      join(person, '.claude.json'),
+      '{"primaryApiKey":"key-canary","projects":{"/secret":{}},"mcpServers":{"a":{}}}',
+    )
+    const programs = join(person, 'bin')
+    await scriptIn(
+      programs,
+      'claude',
+      `#!${process.execPath}
+const { readFileSync, readdirSync, writeFileSync } = require('node:fs')
+const folder = process.env.HOME + '/.claude/'
+const seen = [readFileSync(folder + '.credentials.json', 'utf8'), readdirSync(folder), readFileSync(process.env.HOME + '/.claude.json', 'utf8')]
+writeFileSync(folder + '.credentials.json', 'renewed')
+writeFileSync(folder + 'session.jsonl', 'x')
+console.log(JSON.stringify({ type: 'result', is_error: false, result: JSON.stringify(seen) }))`,
+    )
+    const { text } = await cli('claude', { PATH: [programs, process.env['PATH']].join(delimiter) })
+    assert.deepEqual(JSON.parse(text), [
+      'login-canary',
+      ['.credentials.json'],
+      '{"primaryApiKey":"key-canary"}',
+    ])
+    assert.equal(await readFile(join(claude, '.credentials.json'), 'utf8'), 'renewed')
+    await assert.rejects(readFile(join(claude, 'session.jsonl')), { code: 'ENOENT' })
+  })
+
+  it('shows the files that the words and variables of an agent name', async () => {
+    const file = join(person, 'notes.txt')
+    await writeFile(file, 'notes-canary')
+    assert.equal((await command(['cat', file])).text, 'notes-canary')
+    const agent = { env: { NOTES: file } }
+    assert.equal((await command(['sh', '-c', 'cat "$NOTES"'], agent)).text, 'notes-canary')
+    const hidden = await getFailure(command(['sh', '-c', `cat ${file}`]))
+    assert.match(hidden.localDetail ?? '', /No such file or directory/)
+  })
+
+  it('says that there is no such program as it does without one', async () => {
+    const error = await getFailure(command(['no-such-program']))
+    assert.deepEqual(
+      [error.code, error.message.slice(0, 28)],
+      ['agent-not-found', 'cannot start no-such-program'],
+    )
+    const folder = await getFailure(command(['true'], { cwd: join(person, 'none') }))
+    assert.match(folder.message, /cannot start true: its cwd .* does not exist/)
+  })
+
+  it('is stopped in time with everything in it', async () => {
+    const error = await getFailure(command(['sh', '-c', 'sleep 1000 & wait'], { timeout: 1000 }))
+    assert.equal(error.code, 'agent-timeout')
+  })
+
+  describe('that is missing', () => {
+    const withoutBwrap = async () => {
+      const folder = await temporaryFolder()
+      await symlink(process.execPath, join(folder, 'node'))
+      await symlink('/bin/echo', join(folder, 'echo'))
+      return { PATH: folder }
+    }
+
+    it('is noted by auto, and refused by required and network: off', async () => {
+      const env = await withoutBwrap()
+      const noted = await command(['echo', 'hi'], { sandbox: 'auto', network: 'on' }, env)
+      assert.equal(noted.note, undefined)
+      const programs = env.PATH
+      await scriptIn(
+        programs,
+        'claude',
+        `#!${process.execPath}\nconsole.log(JSON.stringify({ type: 'result', is_error: false, result: 'ok' }))`,
+      )
+      const { note } = await cli('claude', env, { sandbox: 'auto', tools: 'read' })
+      assert.equal(note, "there was no sandbox: bubblewrap (bwrap) is not on doorward's PATH")
+      for (const more of [{ sandbox: 'required' }, { sandbox: 'auto', network: 'off' }] as const) {
+        const error = await getFailure(command(['echo', 'hi'], more, env))
+        assert.equal(error.code, 'sandbox-unavailable')
+        assert.match(error.localDetail ?? '', /bwrap.* is not on .*; install it: sudo apt install/)
+      }
+    })
+
+    it('is told from one that the system forbids', async () => {
+      const env = await withoutBwrap()
+      await scriptIn(
+        env.PATH,
+        'bwrap',
+        `#!${process.execPath}\nconsole.error('bwrap: setting up uid map: Permission denied'); process.exit(1)`,
+      )
+      const error = await getFailure(command(['echo', 'hi'], {}, env))
+      assert.match(
+        error.localDetail ?? '',
+        /lets .*bwrap create no namespaces: bwrap: setting up uid map: Permission denied; allow user namespaces/,
+      )
+    })
+
+    it('is not made for a folder that contains the home', async () => {
+      const inHome = { cwd: person, sandbox: 'required' } as const
+      const error = await getFailure(command(['echo', 'hi'], inHome))
+      assert.match(error.message, /its cwd .* contains your home folder, or doorward's/)
+    })
+
+    it('is a warning of config check, with what is dangerous without it', async () => {
+      const check = (agent: string) => {
+        const config = checkConfig(
+          readYaml('gateway.yaml', ''),
+          readYaml('agents.yaml', `agents: { a: { ${agent} } }`),
+          readYaml(
+            'webhooks.yaml',
+            `webhooks: [{ path: /a, agent: a, prompt_template: '{{event.x}}', deliver_to: 'slack:#a' }]`,
+          ),
+          {},
+        )
+        return async (env: NodeJS.ProcessEnv) => sandboxWarnings(config, env, person)
+      }
+      const bare = await withoutBwrap()
+      const reads = check('kind: claude, tools: read')
+      assert.deepEqual(await reads(process.env), [])
+      const [missing, risk] = await reads(bare)
+      assert.equal(
+        missing?.detail,
+        "agent a runs without a sandbox: bubblewrap (bwrap) is not on doorward's PATH",
+      )
+      assert.match(risk?.detail ?? '', /may read files of yours, as it is in no sandbox/)
+      const [refused, ...others] = await check('kind: claude, sandbox: required')(bare)
+      assert.match(refused?.detail ?? '', /^agent a is not run without a sandbox/)
+      assert.deepEqual(others, [])
+    })
+  })
+
+  it('holds for an ordinary user as for root', async function () {
+    if (!hasOtherUser()) this.skip()
+    const invoke = new URL('../../../daemon/agents/', import.meta.url)
+    const [fixture] = fixtureAgent('breaks-out').slice(1)
+    let seen: Record<string, unknown>
+    try {
+      seen = await runAsOther(
+        `import { mkdtempSync, writeFileSync } from 'node:fs'
+         const [invoke, processes, fixture] = process.argv.slice(-3)
+         const { runCommand } = await import(invoke)
+         const { runProcess } = await import(processes)
+         const home = mkdtempSync('/tmp/doorward-test-other-')
+         writeFileSync(home + '/key', 'key-canary')
+         const plan = { read: [home + '/key', '/proc/' + process.pid + '/environ'], write: ['/usr/x', home + '/x'] }
+         const { text } = await runCommand(
+           { kind: 'command', command: [process.execPath, fixture, JSON.stringify(plan)], timeout: 20000, concurrency: 1, output_limit: 100000, sandbox: 'required' },
+           '',
+           { env: { ...process.env, HOME: home }, homeFolder: home + '/.doorward', run: runProcess, signal: new AbortController().signal },
+         )
+         console.log(text)`,
+        new URL('invoke.js', invoke).href,
+        new URL('process.js', invoke).href,
+        fixture ?? '',
+      )
+    } catch (error) {
+      // The other user may not read this checkout.
+      if (/EACCES|ERR_MODULE_NOT_FOUND/.test(String(error))) this.skip()
+      throw error
+    }
+    const outcomes = Object.entries(seen).map(
+      ([what, outcome]) => `${what.split(' ')[0]} ${String(outcome)}`,
+    )
+    assert.deepEqual(outcomes.slice(0, 4), [
+      'read ENOENT',
+      'read ENOENT',
+      'write EROFS',
+      'write written',
+    ])
+  })
+})
+
+describe('the filter of system calls', () => {
+  it('is known for the usual processors', () => {
+    for (const arch of ['x64', 'arm64', 'arm', 'riscv64'])
+      assert.equal(buildSocketFilter(arch)?.length, 11 * 8)
+    assert.equal(buildSocketFilter('mips'), undefined)
+  })
+})
+
+describe('the profile for macOS', () => {
+  it('hides the homes, opens what the run needs, and quotes every path', () => {
+    const profile = buildProfile({
+      sandbox: '/usr/bin/sandbox-exec',
+      argv: ['claude'],
+      cwd: '/Users/me/a "b"',
+      network: false,
+      userHome: '/Users/me',
+      doorwardHome: '/Users/me/.doorward',
+      empty: [],
+      links: new Map(),
+      read: ['/Users/me/a "b"'],
+      write: new Map([['/private/tmp/run', '/private/tmp/run']]),
+    })
+    assert.match(profile, /\(deny file-read\* .*\(subpath "\/Users\/me\/\.doorward"\)\)/)
+    assert.match(profile, /\(allow file-read\* \(subpath "\/Users\/me\/a \\"b\\""\)/)
+    assert.match(profile, /\(allow file-write\* \(subpath "\/private\/tmp\/run"\)\)/)
+    assert.match(profile, /\(deny network\*\)/)
+  })
+})
