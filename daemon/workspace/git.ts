@@ -151,7 +151,7 @@ const settings: readonly (readonly [name: string, value: string])[] = [
   ['submodule.recurse', 'false'],
   ['fetch.recurseSubmodules', 'false'],
   ['fetch.unpackLimit', '1'],
-  // Tidying up happens while git runs here, not behind our back.
+  // A cleanup runs while we wait for git, not after it.
   ['gc.autoDetach', 'false'],
   ['maintenance.autoDetach', 'false'],
   ['checkout.workers', '0'],
