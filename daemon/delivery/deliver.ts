@@ -13,16 +13,18 @@ import type { AgentReply, ResolvedTarget, Sender } from './sender.ts'
 import { createDiscord } from './targets/discord.ts'
 import { createEmail } from './targets/email.ts'
 import { appendToFile } from './targets/file.ts'
-import { createGithubApi } from './targets/github-api.ts'
+import { createGithubApi, toGitOrigin } from './targets/github-api.ts'
 import { createGithubCheck } from './targets/github-check.ts'
 import { createGithubReview } from './targets/github-review.ts'
 import { createGithub } from './targets/github.ts'
+import { createPullRequest } from './targets/pull-request.ts'
 import { createGitlab } from './targets/gitlab.ts'
 import { createHttp } from './targets/http.ts'
 import { writeToStandardOutput } from './targets/log.ts'
 import { createSlack } from './targets/slack.ts'
 import { createTelegram } from './targets/telegram.ts'
 import type { TokenSource } from './token.ts'
+import type { Git } from '../workspace/git.ts'
 
 /*
  * The story of one reply: it goes to all its targets in parallel, so that a slow or failing target delays no
@@ -85,6 +87,7 @@ export const createDeliver = (parts: DeliverParts): Deliver => {
       case 'github':
       case 'github-review':
       case 'github-check':
+      case 'pull-request':
       case 'gitlab':
       case 'http':
         return sendParts(target, reply, options)
@@ -152,6 +155,8 @@ type SenderParts = {
   readonly access: OAuth['access']
   readonly marks: CommentMarks
   readonly messages: OwnMessages
+  /** Pushes branches. */
+  readonly git: Git
 }
 
 /** All targets outside this machine. */
@@ -161,6 +166,7 @@ const createSenders = ({
   access,
   marks,
   messages,
+  git,
 }: SenderParts): Readonly<Record<SentKind, Sender>> => {
   const { slack, telegram, discord, email, github, gitlab, http } = targets
   const token = (
@@ -184,6 +190,7 @@ const createSenders = ({
     github: createGithub(githubApi, marks),
     'github-review': createGithubReview(githubApi, marks),
     'github-check': createGithubCheck(githubApi, marks, messages),
+    'pull-request': createPullRequest(githubApi, toGitOrigin(github.api_url), git, messages),
     gitlab: createGitlab(
       gitlab.api_url,
       token('gitlab', gitlab.token_env, gitlab.login ?? 'gitlab'),

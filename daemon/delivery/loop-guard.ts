@@ -15,11 +15,12 @@ export type LoopGuard = {
 
 export const createLoopGuard = (
   marks: Pick<CommentMarks, 'isOwnComment'>,
-  messages: Pick<OwnMessages, 'isOwnMessage' | 'isOwnStatus' | 'posted'>,
+  messages: Pick<OwnMessages, 'isOwnMessage' | 'isOwnStatus' | 'isOwnCommit' | 'posted'>,
 ): LoopGuard => ({
   ownDetail: (payload) => {
     if (marks.isOwnComment(payload)) return 'it is about our own comment'
     if (messages.isOwnStatus(payload)) return 'it is about our own commit status'
+    if (messages.isOwnCommit(payload)) return 'it is about our own commit'
     return messages.isOwnMessage(payload) ? 'it is about our own message' : undefined
   },
   posted: () => messages.posted(),
@@ -94,6 +95,31 @@ export class OwnMessages {
     return this.#names.has(toStatusName({ sha, context, description, state }))
   }
 
+  /** Takes a commit before it is pushed. */
+  rememberCommit(sha: string): void {
+    this.#put(toCommitName(sha))
+  }
+
+  /**
+   * True for an event of GitHub about one of our commits: its push, its pull request when that is opened, and
+   * what checks it. A rule that fixes what fails would fix its own fix forever.
+   */
+  isOwnCommit(payload: unknown): boolean {
+    if (this.#names.size === 0) return false
+    const isOpened = textAt(payload, 'action') === 'opened'
+    return [
+      ['after'],
+      ['sha'],
+      ['workflow_run', 'head_sha'],
+      ['check_run', 'head_sha'],
+      ['check_suite', 'head_sha'],
+      ...(isOpened ? [['pull_request', 'head', 'sha']] : []),
+    ].some((path) => {
+      const sha = textAt(payload, ...path)
+      return sha !== undefined && this.#names.has(toCommitName(sha))
+    })
+  }
+
   /** The names of messages, oldest first. */
   snapshot(): readonly string[] {
     return [...this.#names]
@@ -116,6 +142,8 @@ type CommitStatus = {
   readonly description: string
   readonly state: string
 }
+
+const toCommitName = (sha: string): string => `commit ${sha}`
 
 const toStatusName = ({ sha, context, description, state }: CommitStatus): string =>
   JSON.stringify([sha, context, description, state])

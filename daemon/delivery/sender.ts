@@ -10,8 +10,17 @@ export type AgentReply = {
   readonly text: string
   /** With it, a comment replaces the earlier one of the same rule that has the same key. */
   readonly updateKey?: string | undefined
-  /** The commit that the agent saw. */
-  readonly head?: string | undefined
+  readonly code?: SeenCode | undefined
+  /** Whether a pull request may change the workflows of GitHub Actions. */
+  readonly allowsWorkflows?: boolean
+}
+
+/** The code that the agent saw, and what it changed there. */
+export type SeenCode = {
+  /** A full hash. */
+  readonly head: string
+  /** A commit in the mirror of the repository; undefined where no target wants it. */
+  readonly change?: { readonly gitDir: string; readonly ref: string } | 'none' | undefined
 }
 
 /** A target with the values of the payload filled in, or the reason why it cannot be used. */

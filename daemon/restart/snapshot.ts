@@ -153,12 +153,14 @@ const copyAccepted = ({
   payload,
   targets,
   updateKey,
+  code,
+  workspace,
   coalesced,
   delivery,
 }: AcceptedEvent): AcceptedCopy => {
-  const { path, agentName, agent, values, deliverEmpty } = webhook
+  const { path, agentName, agent, values, deliverEmpty, allowsWorkflows } = webhook
   return {
-    webhook: { path, agentName, agent, values, deliverEmpty },
+    webhook: { path, agentName, agent, values, deliverEmpty, allowsWorkflows },
     receivedAt,
     known,
     payload,
@@ -166,6 +168,8 @@ const copyAccepted = ({
       target.kind === 'invalid' ? { ...target, error: copyError(target.error) } : target,
     ),
     updateKey,
+    code,
+    workspace,
     coalesced,
     delivery,
   }

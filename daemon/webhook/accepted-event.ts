@@ -1,5 +1,5 @@
 import type { EventRecord } from '../../shared/api.ts'
-import type { ResolvedTarget } from '../delivery/sender.ts'
+import type { ResolvedTarget, SeenCode } from '../delivery/sender.ts'
 import type { EventStore } from '../events/event-store.ts'
 import type { Agent } from '../../shared/config/schema.ts'
 import { textOfValue } from '../util/payload-path.ts'
@@ -14,7 +14,10 @@ import type { VerifiedBody } from './signatures/verify.ts'
 
 /** An accepted event: everything that is kept of a delivery, without its payload. */
 export type AcceptedEvent = {
-  readonly webhook: Pick<CompiledRule, 'path' | 'agentName' | 'agent' | 'values' | 'deliverEmpty'>
+  readonly webhook: Pick<
+    CompiledRule,
+    'path' | 'agentName' | 'agent' | 'values' | 'deliverEmpty' | 'allowsWorkflows'
+  >
   readonly receivedAt: Date
   readonly known: Pick<EventRecord, 'webhook' | 'rule' | 'agent' | 'size' | 'deliveryId' | 'signed'>
   readonly prompt: string
@@ -25,6 +28,8 @@ export type AcceptedEvent = {
   readonly targets: readonly ResolvedTarget[]
   /** With `update`: what identifies the comment that the answer updates. */
   readonly updateKey?: string | undefined
+  /** Of the run that gave the answer, for a retry of its delivery. */
+  readonly code?: SeenCode | undefined
   /** What the owner is told of it while it waits. */
   readonly detail?: string | undefined
   /** The newest of its key runs; not for one that is run again. */

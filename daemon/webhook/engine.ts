@@ -10,6 +10,7 @@ import { createDeliver } from '../delivery/deliver.ts'
 import type { CommentMarks, OwnMessages } from '../delivery/loop-guard.ts'
 import type { Progress } from '../delivery/multipart.ts'
 import type { OAuth } from '../oauth/oauth.ts'
+import { createGit } from '../workspace/git.ts'
 import type { Workspaces } from '../workspace/workspaces.ts'
 import { type CompiledWebhook, webhooksByPath } from './compiled-webhook.ts'
 import { nearestByPath } from './senders/contact.ts'
@@ -71,6 +72,7 @@ export const createEngine = (
     access,
     marks,
     messages,
+    git: createGit(run, env),
     progress,
     log,
     hasTray,

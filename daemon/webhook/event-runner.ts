@@ -9,6 +9,9 @@ import type { EventStore } from '../events/event-store.ts'
 import type { Log } from '../log/log.ts'
 import type { EventQueue, Job } from '../queue.ts'
 import { cancelled, isCancelled } from '../util/abort.ts'
+import type { SeenCode } from '../delivery/sender.ts'
+import { toCommitMessage } from '../delivery/targets/pull-request.ts'
+import type { Workspace } from '../workspace/workspace.ts'
 import type { PrepareWorkspace } from '../workspace/workspaces.ts'
 import type { AcceptedEvent, RetryableEvents } from './accepted-event.ts'
 import type { SeenDeliveries } from './dedupe.ts'
@@ -126,8 +129,13 @@ const createToJob = (
     const { webhook, prompt, payload, coalesced, delivery } = event
     const queuedAt = performance.now()
     let isOver = false
+    let latest = event
     const change = (changes: EventChanges, result?: string) => {
       if (!isOver) events.update(id, changes, result === undefined ? undefined : { result })
+    }
+    const saw = (code: SeenCode | undefined) => {
+      latest = { ...latest, code }
+      if (code && !isOver) kept.keep(id, latest)
     }
     const end = (changes: EventChanges) => {
       change(changes)
@@ -135,7 +143,7 @@ const createToJob = (
       // The sender may deliver it again, and then it runs.
       if (isForSender(changes) && delivery) deliveries.forget(delivery, id)
       // Of an event that is over, only `KeptPayloads` keeps it, within a limit.
-      if (isForSender(changes) && payload) kept.keep(id, { ...event, payload: undefined })
+      if (isForSender(changes) && payload) kept.keep(id, { ...latest, payload: undefined })
     }
 
     return {
@@ -150,7 +158,8 @@ const createToJob = (
       run: async (signal, agentIsDone) => {
         const queuedMs = Math.round(performance.now() - queuedAt)
         if (coalesced) change({ detail: undefined })
-        const outcome = await runToEnd({ id, event, answer, queuedMs, signal, change, agentIsDone })
+        const run = { id, event, answer, queuedMs, signal, change, saw, agentIsDone }
+        const outcome = await runToEnd(run)
         if (isOver) return
         const wasCancelled = isCancelled(signal) && outcome.state === 'failed'
         const newer = wasCancelled ? groups.replacedBy(id) : undefined
@@ -247,6 +256,8 @@ type Run = {
   readonly queuedMs: number
   readonly signal: AbortSignal
   readonly change: (changes: EventChanges, result?: string) => void
+  /** Keeps the code of the run, for a retry of its delivery. */
+  readonly saw: (code: SeenCode | undefined) => void
   /** Frees the agent for the next job, as a target may be slow or down. */
   readonly agentIsDone: () => void
 }
@@ -275,7 +286,9 @@ export const createRunToEnd = (parts: RunToEndParts): RunToEnd => {
       const code = workspace && { path: workspace.path, access: event.workspace.access }
       const asked = { ...question, workspace: code }
       const answer = await invoke(webhook.agentName, webhook.agent, asked, signal)
-      return { answer, notes: workspace?.notes ?? [] }
+      const change = workspace && (await captureChange(workspace, event, id, answer.text))
+      const seen: SeenCode | undefined = workspace && { head: workspace.head, change }
+      return { answer, seen, notes: workspace?.notes ?? [] }
     } finally {
       await workspace?.release()
     }
@@ -284,6 +297,7 @@ export const createRunToEnd = (parts: RunToEndParts): RunToEnd => {
     { id, event, signal, change }: Run,
     text: string,
     earlier: readonly TargetResult[],
+    code?: SeenCode,
   ) => {
     const { webhook, receivedAt, targets, known, updateKey } = event
     const only = openPlaces(earlier)
@@ -293,7 +307,9 @@ export const createRunToEnd = (parts: RunToEndParts): RunToEnd => {
       if (result.state === 'waiting') change({ targets: results })
     }
     const { rule } = known
-    const answered = { eventId: id, webhook: webhook.path, rule, receivedAt, text, updateKey }
+    const { path, allowsWorkflows } = webhook
+    const seen = { code, allowsWorkflows }
+    const answered = { eventId: id, webhook: path, rule, receivedAt, text, updateKey, ...seen }
     // `changed` reports each result.
     await deliver(targets, answered, { only, signal, changed })
     return results
@@ -304,6 +320,7 @@ export const createRunToEnd = (parts: RunToEndParts): RunToEnd => {
     const before = events.record(id)
     const attempts = (before?.attempts ?? 0) + 1
     const { targets: earlier } = before ?? waitingFor(event.targets)
+    let { code } = event
     let stage: Extract<Stage, 'agent' | 'deliver'> = 'agent'
     let agentMs = run.answer === undefined ? undefined : before?.durations.agentMs
     let start = performance.now()
@@ -322,7 +339,9 @@ export const createRunToEnd = (parts: RunToEndParts): RunToEnd => {
       }
       if (text === undefined) {
         change({ state: 'running', attempts, durations: { queuedMs } })
-        const { answer, notes } = await ask(run)
+        const { answer, seen, notes } = await ask(run)
+        code = seen
+        run.saw(code)
         text = answer.text
         const durations = time()
         ;({ agentMs } = durations)
@@ -346,7 +365,7 @@ export const createRunToEnd = (parts: RunToEndParts): RunToEnd => {
       // This may start other jobs.
       run.agentIsDone()
       start = performance.now()
-      const results = await bringToTargets(run, text, earlier)
+      const results = await bringToTargets(run, text, earlier, code)
       return { durations: time(), ...deliveredEnd(results) }
     } catch (error) {
       if (!(error instanceof DoorwardError))
@@ -354,6 +373,19 @@ export const createRunToEnd = (parts: RunToEndParts): RunToEnd => {
       return { durations: time(), ...failedEnd(stage, error) }
     }
   }
+}
+
+/** Commits what the agent changed, when a target wants it: the worktree is gone when that is delivered. */
+const captureChange = async (
+  workspace: Workspace,
+  { workspace: request, targets }: AcceptedEvent,
+  id: string,
+  text: string,
+): Promise<SeenCode['change']> => {
+  if (request?.access !== 'write' || !targets.some(({ kind }) => kind === 'pull-request'))
+    return undefined
+  const ref = await workspace.commit(toCommitMessage(text, id))
+  return ref === undefined ? 'none' : { gitDir: workspace.gitDir, ref }
 }
 
 /** True when no target can be used, which is known before the agent runs. */

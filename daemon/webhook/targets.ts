@@ -37,6 +37,7 @@ export const expandTargets = (targets: readonly Target[], scope: EventScope): Re
       case 'github':
       case 'github-review':
       case 'github-check':
+      case 'pull-request':
       case 'gitlab':
       case 'http':
         return [

@@ -38,6 +38,8 @@ export type Rule = {
   readonly coalesce: Coalesce | undefined
   /** Whether a comment replaces the earlier one. */
   readonly update: boolean
+  /** Whether a pull request may change the workflows of GitHub Actions. */
+  readonly allowsWorkflows: boolean
   /** How many of its events may run in an hour or a day. */
   readonly maxRuns: Rate | undefined
   readonly acceptsRisk: boolean
@@ -174,6 +176,7 @@ export const compileRule = (
     deliverEmpty: entry.deliver_empty ?? false,
     coalesce,
     update: entry.update ?? false,
+    allowsWorkflows: entry.allow_workflows ?? false,
     maxRuns: entry.max_runs,
     acceptsRisk: entry.accept_risk ?? false,
   }

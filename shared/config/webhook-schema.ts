@@ -60,7 +60,7 @@ const ruleFields = {
     .union([z.string(), z.array(z.string()).min(1)])
     .optional()
     .describe(
-      'none, log, notify:desktop, file:<path>, slack:#channel, telegram:<chat>, discord:<name>, email:<address>, github:<owner>/<repo>#<number>, github-review:<owner>/<repo>#<number>, github-check:<owner>/<repo>@<commit>, gitlab:<group>/<project>!<number> or http:<name>; a list delivers to each. Default none.',
+      'none, log, notify:desktop, file:<path>, slack:#channel, telegram:<chat>, discord:<name>, email:<address>, github:<owner>/<repo>#<number>, github-review:<owner>/<repo>#<number>, github-check:<owner>/<repo>@<commit>, pull-request:<owner>/<repo>, gitlab:<group>/<project>!<number> or http:<name>; a list delivers to each. Default none.',
     ),
   deliver_empty: z
     .boolean()
@@ -71,6 +71,12 @@ const ruleFields = {
     .optional()
     .describe(
       'With true, a comment by github: edits the earlier comment of the same rule there, instead of adding one. Default false.',
+    ),
+  allow_workflows: z
+    .boolean()
+    .optional()
+    .describe(
+      'With true, pull-request: may change the workflows of GitHub Actions, which run with the secrets of the repository. Default false.',
     ),
   event_text: z
     .enum(['fenced', 'plain'])
@@ -160,6 +166,7 @@ export const webhookSchema = z
     deliver_to: ruleFields.deliver_to,
     deliver_empty: ruleFields.deliver_empty,
     update: ruleFields.update,
+    allow_workflows: ruleFields.allow_workflows,
     dedupe: z
       .enum(['id', 'body', 'off'])
       .optional()

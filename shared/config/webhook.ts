@@ -110,7 +110,7 @@ const checkRules = (
   if (shared.on) checkEvents(entry, place, file, problems)
   if (!Array.isArray(list)) {
     checkNeeded([place], file, problems)
-    checkUpdate(shared, place, file, problems)
+    checkOutputs(shared, place, place, file, problems)
     return [shared]
   }
   const rules = list.map((rule: unknown, number) => {
@@ -120,7 +120,13 @@ const checkRules = (
     const own = checkRule(fields, at, agentNames, file, problems)
     if (own.on) checkEvents(entry, at, file, problems)
     const merged = { ...shared, ...own }
-    checkUpdate(merged, own.update === undefined ? place : at, file, problems)
+    checkOutputs(
+      merged,
+      own.update === undefined ? place : at,
+      own.targets === undefined ? place : at,
+      file,
+      problems,
+    )
     return merged
   })
   checkNames(list, [...place, 'rules'], file, problems)
@@ -183,17 +189,27 @@ const checkNeeded = (
       problems.push(file.problemAt([...place, field], 'missing', hint))
 }
 
-/** Only comments on GitHub are edited. */
-const checkUpdate = (
-  { update = false, targets }: ParsedRule,
-  place: YamlPath,
+/** Only comments on GitHub are edited, and only a worktree that an agent may change becomes a pull request. */
+const checkOutputs = (
+  { update = false, targets, workspace }: ParsedRule,
+  updatePlace: YamlPath,
+  targetPlace: YamlPath,
   file: YamlFile,
   problems: Problem[],
 ): void => {
-  if (!update || !targets || targets.some(({ kind }) => kind === 'github')) return
+  if (!targets) return
+  if (targets.some(({ kind }) => kind === 'pull-request') && workspace?.access !== 'write')
+    problems.push(
+      file.problemAt(
+        [...targetPlace, 'deliver_to'],
+        'pull-request: needs a workspace that the agent may change',
+        'write workspace: { repo: …, ref: …, access: write }',
+      ),
+    )
+  if (!update || targets.some(({ kind }) => kind === 'github')) return
   problems.push(
     file.problemAt(
-      [...place, 'update'],
+      [...updatePlace, 'update'],
       'no target of this rule is github:, whose comments it edits',
       'remove it, or write github:<owner>/<repo>#<number> in deliver_to',
     ),

@@ -19,13 +19,14 @@ export const sentKinds = [
   'github',
   'github-review',
   'github-check',
+  'pull-request',
   'gitlab',
   'http',
 ] as const
 export type SentKind = (typeof sentKinds)[number]
 
 /** The kinds that `targets.github` is about. */
-export const githubKinds = ['github', 'github-review', 'github-check'] as const
+export const githubKinds = ['github', 'github-review', 'github-check', 'pull-request'] as const
 
 /** The forms of an address, for messages. */
 export const addressForms: Readonly<Record<SentKind, string>> = {
@@ -36,6 +37,8 @@ export const addressForms: Readonly<Record<SentKind, string>> = {
   github: 'github:<owner>/<repo>#<number>',
   'github-review': 'github-review:<owner>/<repo>#<number>, of a pull request',
   'github-check': 'github-check:<owner>/<repo>@<commit>, by its full hash',
+  'pull-request':
+    'pull-request:<owner>/<repo>, or pull-request:<owner>/<repo>@<branch> for another base than the default branch',
   gitlab: 'gitlab:<group>/<project>!<merge request> or gitlab:<group>/<project>#<issue>',
   http: 'http:<name>, a name of targets.http',
 }
@@ -53,6 +56,9 @@ const githubIssue =
   /^[A-Za-z0-9][A-Za-z0-9_-]{0,99}\/(?!\.{1,2}#)[A-Za-z0-9._-]{1,100}#[1-9]\d{0,9}$/
 const githubCommit =
   /^[A-Za-z0-9][A-Za-z0-9_-]{0,99}\/(?!\.{1,2}@)[A-Za-z0-9._-]{1,100}@([0-9a-f]{40}|[0-9a-f]{64})$/
+// git-check-ref-format(1), and no other characters than branches usually have.
+const pullRequest =
+  /^[A-Za-z0-9][A-Za-z0-9_-]{0,99}\/(?!\.{1,2}(?:@|$))[A-Za-z0-9._-]{1,100}(?:@(?!.*(?:\.\.|\/\/|\/\.|\.lock(?:\/|$)))[A-Za-z0-9_][A-Za-z0-9_./#+-]{0,199}(?<![./]))?$/
 // docs.gitlab.com/user/reserved_names: letters, digits, `_`, `-` and `.`, no `-` first, at most 20 groups.
 const gitlabItem =
   /^(?:(?!\.+\/)[A-Za-z0-9_.][A-Za-z0-9_.-]{0,254}\/){1,20}(?!\.+[!#])[A-Za-z0-9_.][A-Za-z0-9_.-]{0,254}[!#][1-9]\d{0,9}$/
@@ -101,6 +107,8 @@ export const isAddress = (kind: SentKind, address: string): boolean => {
       return githubIssue.test(address)
     case 'github-check':
       return githubCommit.test(address)
+    case 'pull-request':
+      return pullRequest.test(address)
     case 'gitlab':
       return gitlabItem.test(address)
     case 'discord':

@@ -56,6 +56,7 @@ const listVariables = (config: Config): TargetVariable[] => {
         case 'github':
         case 'github-review':
         case 'github-check':
+        case 'pull-request':
           return named(targets.github.token_env, { what: 'a token' })
         case 'email':
           return named(targets.email.smtp_url_env, {

@@ -21,6 +21,17 @@ const answers = [
 
 const secret = `whsec_${Buffer.from('a secret of 24 bytes, ok').toString('base64')}`
 
+/** The fields that hold the answer, or depend on it. */
+const words = new Set([
+  'markdown_text',
+  'text',
+  'entities',
+  'content',
+  'body',
+  'external_id',
+  'output',
+])
+
 describe('an answer that is made to reach further', () => {
   let server: TargetServer
   beforeEach(async () => {
@@ -57,9 +68,7 @@ describe('an answer that is made to reach further', () => {
       host: headers.host,
       authorization: headers.authorization,
       fields: Object.entries(fields)
-        .filter(
-          ([name]) => !['markdown_text', 'text', 'entities', 'content', 'body'].includes(name),
-        )
+        .filter(([name]) => !words.has(name))
         .map(([name, value]) => [name, name === 'data' || name === 'timestamp' ? '' : value]),
     }))
 
@@ -69,6 +78,8 @@ describe('an answer that is made to reach further', () => {
     'discord:ops',
     'slack:C012/1700000000.000100',
     'github:acme/door#7',
+    'github-review:acme/door#7',
+    `github-check:acme/door@${'a'.repeat(40)}`,
     'gitlab:acme/door!7',
     'http:archive',
   ])
@@ -98,6 +109,9 @@ describe('an answer that is made to reach further', () => {
       ['slack:C012/{{event.a}}', names],
       ['telegram:{{event.a}}', names],
       ['gitlab:{{event.a}}', names],
+      ['github-review:acme/{{event.a}}', names],
+      ['github-check:acme/door@{{event.a}}', names],
+      ['pull-request:acme/{{event.a}}@main', names.filter((name) => !/^[\w.-]+$/.test(name))],
       ['gitlab:acme/{{event.a}}!7', names.filter((name) => !/^[\w.-]+$/.test(name))],
     ] as const)
       for (const text of texts)

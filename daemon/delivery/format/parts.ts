@@ -11,7 +11,7 @@ const maxMarkLength = 128
 type Format = Limits & { readonly convert?: (piece: string) => string }
 
 /** The kinds whose sender makes messages of the answer itself. */
-type WholeKind = 'http' | 'github-review' | 'github-check'
+type WholeKind = 'http' | 'github-review' | 'github-check' | 'pull-request'
 
 const formats: Readonly<Record<Exclude<SentKind, WholeKind>, Format>> = {
   // docs.slack.dev/reference/methods/chat.postMessage, markdown_text.
@@ -57,6 +57,7 @@ export const toParts = (target: Pick<ResolvedTarget, 'kind'>, text: string): str
     case 'http':
     case 'github-review':
     case 'github-check':
+    case 'pull-request':
       return [text]
     case 'slack':
     case 'telegram':
@@ -75,6 +76,14 @@ export const toGithubBody = (text: string): string =>
   splitText(cleanText(text), { ...formats.github, parts: 1 })
     .map(githubText)
     .join('')
+
+/** The first line of a text that has words, without marks of Markdown. */
+export const toTitle = (text: string, maxLength: number): string => {
+  const line = text.split('\n').find((one) => /[\p{L}\p{N}]/u.test(one)) ?? text
+  const words = line.replace(/^[\s#>*_-]+/, '').trim()
+  if (words.length <= maxLength) return words
+  return `${words.slice(0, maxLength - 1).replace(/\p{Surrogate}$/u, '')}…`
+}
 
 /** True for an answer that shows nothing anywhere. */
 export const isEmpty = (text: string): boolean =>

@@ -5,6 +5,7 @@ import type { Attempt } from '../sender.ts'
 import { type TokenSource, withToken } from '../token.ts'
 
 const github = 'github'
+const githubApiUrl = 'https://api.github.com'
 const perPage = 100
 /** A page of comments of the maximum length has 7 MB, and more with escapes. */
 const maxResponseBytes = 16 * 1024 * 1024
@@ -26,38 +27,36 @@ export type Hints = Readonly<Record<number, string>>
 const renamed = 'the repository was renamed: use its new name'
 const redirects: Hints = { 301: renamed, 307: renamed, 308: renamed }
 
-/** Calls with requests that have the token of the target. */
+/** Calls with requests that have the token of the target, and with the token. */
 export type GithubApi = <Value>(
   attempt: Attempt,
   hints: Hints,
-  call: (request: GithubRequest) => Promise<Value>,
+  call: (request: GithubRequest, accessToken: string) => Promise<Value>,
 ) => Promise<Value>
 
 export const createGithubApi =
   (apiUrl: string | undefined, token: TokenSource): GithubApi =>
   async (attempt, hints, call) =>
-    withToken(token, async (accessToken) =>
-      call(async (path, { body, method, handles = [] } = {}) => {
-        const response = await requestTarget(
-          new URL(`${apiUrl ?? 'https://api.github.com'}${path}`),
-          {
-            target: github,
-            method: body ? (method ?? 'POST') : 'GET',
-            headers: {
-              authorization: `Bearer ${accessToken}`,
-              accept: 'application/vnd.github+json',
-              'x-github-api-version': '2022-11-28',
-              ...(body && { 'content-type': 'application/json; charset=utf-8' }),
-            },
-            ...(body ? { body: JSON.stringify(body) } : { maxResponseBytes }),
-            attempt,
+    withToken(token, async (accessToken) => {
+      const request: GithubRequest = async (path, { body, method, handles = [] } = {}) => {
+        const response = await requestTarget(new URL(`${apiUrl ?? githubApiUrl}${path}`), {
+          target: github,
+          method: body ? (method ?? 'POST') : 'GET',
+          headers: {
+            authorization: `Bearer ${accessToken}`,
+            accept: 'application/vnd.github+json',
+            'x-github-api-version': '2022-11-28',
+            ...(body && { 'content-type': 'application/json; charset=utf-8' }),
           },
-        )
+          ...(body ? { body: JSON.stringify(body) } : { maxResponseBytes }),
+          attempt,
+        })
         const failure = toFailure(response, { ...redirects, ...hints }, handles)
         if (failure) throw failure
         return response
-      }),
-    )
+      }
+      return call(request, accessToken)
+    })
 
 const toFailure = (
   response: TargetResponse,
@@ -105,4 +104,10 @@ export const findListed = async (
     if (items.length < perPage) return undefined
   }
   return undefined
+}
+
+/** Where git finds the repositories of an API: api.github.com, api.<tenant>.ghe.com or <host>/api/v3. */
+export const toGitOrigin = (apiUrl = githubApiUrl): string => {
+  const { protocol, host, pathname } = new URL(apiUrl)
+  return `${protocol}//${pathname === '/' ? host.replace(/^api\./, '') : host}`
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { valueAt } from '../../util/payload-path.ts'
 import { takeJsonBlock } from '../format/json-block.ts'
-import { toGithubBody } from '../format/parts.ts'
+import { toGithubBody, toTitle } from '../format/parts.ts'
 import type { CommentMarks, OwnMessages } from '../loop-guard.ts'
 import type { Sender } from '../sender.ts'
 import { findListed, type GithubApi, type Hints } from './github-api.ts'
@@ -29,7 +29,7 @@ export const createGithubCheck = (
     const name = `doorward/${reply.rule ?? reply.webhook.slice(1)}`
     const { text, conclusion } = parseCheck(answer)
     const summary = toGithubBody(text)
-    const title = toTitle(summary)
+    const title = toTitle(summary, maxDescription)
     const mark = marks.markFor(reply.eventId, 1, summary)
     const commit = `/repos/${repository}/commits/${sha}`
     return api(attempt, hints, async (request) => {
@@ -69,14 +69,6 @@ const parseCheck = (answer: string): { readonly text: string; readonly conclusio
   const { text, value } = takeJsonBlock(answer, 'conclusion')
   const { data } = block.safeParse(value)
   return data ? { text, ...data } : { text: answer, conclusion: 'neutral' }
-}
-
-/** The first line with words, without marks of Markdown. */
-const toTitle = (text: string): string => {
-  const line = text.split('\n').find((one) => /[\p{L}\p{N}]/u.test(one)) ?? text
-  const words = line.replace(/^[\s#>*_-]+/, '').trim()
-  if (words.length <= maxDescription) return words
-  return `${words.slice(0, maxDescription - 1).replace(/\p{Surrogate}$/u, '')}…`
 }
 
 const hints: Hints = {

@@ -33,7 +33,7 @@ export const createGithubReview = (api: GithubApi, marks: CommentMarks): Sender 
       return { sign: marks.markFor(reply.eventId, part, body), body }
     }
     return api(attempt, hints, async (request) => {
-      const moved = comments.length > 0 && (await hasMoved(request, pull, reply.head))
+      const moved = comments.length > 0 && (await hasMoved(request, pull, reply.code?.head))
       const patches =
         comments.length > 0 && !moved ? await fetchPatches(request, pull, comments) : new Map()
       const { placed, others } = placeComments(comments, patches)
@@ -46,7 +46,7 @@ export const createGithubReview = (api: GithubApi, marks: CommentMarks): Sender 
           body: {
             event: 'COMMENT',
             body: marks.toBody(sign, body),
-            ...(reply.head !== undefined && !moved && { commit_id: reply.head }),
+            ...(reply.code && !moved && { commit_id: reply.code.head }),
             comments: shown.map(({ path, line, side, body: words }, index) => {
               const one = mark(index + 2, words)
               return { path, line, side, body: marks.toBody(one.sign, one.body) }

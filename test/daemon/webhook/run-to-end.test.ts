@@ -28,6 +28,7 @@ describe('the times of a run', () => {
       queuedMs: 5,
       signal: new AbortController().signal,
       change: () => undefined,
+      saw: () => undefined,
       agentIsDone: () => spin(othersMs),
     })
     assert.equal(state, 'done')

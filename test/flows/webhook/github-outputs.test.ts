@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict'
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'
 import {
   type GithubServer,
   headOfPull,
   startGithubServer,
 } from '../../support/servers/github-server.ts'
+import { type GitServer, startGitServer } from '../../support/servers/git-server.ts'
 import { send } from '../../support/servers/http.ts'
+import { json } from '../../support/servers/target-server.ts'
 import { temporaryHome } from '../../support/temporary.ts'
 
 describe('a webhook whose answers become reviews, checks and comments', () => {
@@ -87,5 +91,85 @@ webhooks:
     assert.equal(await run({ action: 'submitted', review: github.reviews[0] }), 'filtered')
     assert.equal(await run({ action: 'edited', comment: github.comments[0] }), 'filtered')
     assert.equal(await run({ ...github.statuses[0], sha: headOfPull }), 'filtered')
+  })
+})
+
+describe('a webhook whose agent changes code', () => {
+  const token = 'gho_canary-of-the-login'
+  let daemon: RunningDaemon
+  let github: GithubServer
+  let server: GitServer
+
+  before(async () => {
+    github = await startGithubServer()
+    server = await startGitServer(token, 'acme/door', github.origin)
+    const home = await temporaryHome({
+      agents: `
+agents:
+  fixer:
+    kind: command
+    command: ['${process.execPath}', '-e', 'fs.writeFileSync("hello.txt", "fixed"); console.log("Fix it")']
+`,
+      gateway: `
+oauth: { callback_port: 0 }
+providers: { github: { git_hosts: ["${new URL(server.origin).host}"] } }
+targets: { github: { api_url: "${server.origin}/api/v3" } }
+`,
+      webhooks: `
+webhooks:
+  - path: /fix
+    agent: fixer
+    prompt_template: fix it
+    workspace: { repo: '${server.url}', ref: '{{event.ref}}', access: write }
+    deliver_to: 'pull-request:acme/door'
+`,
+    })
+    await mkdir(home.tokens, { mode: 0o700 })
+    const record = {
+      version: 1,
+      provider: 'github',
+      account: null,
+      scopes: [],
+      tokenType: 'Bearer',
+      accessToken: token,
+      expiresAt: null,
+      obtainedAt: new Date().toISOString(),
+      clientId: 'id',
+    }
+    await writeFile(join(home.tokens, 'github.json'), JSON.stringify(record), { mode: 0o600 })
+    daemon = await startDaemon({ home })
+  })
+  after(async () => {
+    assert.equal(await daemon.stop(), 0)
+    server.close()
+    github.close()
+  })
+
+  it('opens a pull request, also by a retry, when the worktree is gone', async () => {
+    github.next(json(403, { message: 'Resource not accessible' }))
+    const reply = await send(`${daemon.url}/fix`, {
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ ref: 'main' }),
+    })
+    const id = String(reply.json()['id'])
+    const failed = await untilFinished(daemon, id)
+    assert.deepEqual([failed.state, failed.stage], ['failed', 'deliver'])
+    await daemon.client.post(`/events/${id}/retry`)
+    const event = await untilFinished(daemon, id)
+    assert.deepEqual(
+      [event.state, event.targets[0]?.detail, github.pulls[0]?.title],
+      ['done', 'pull request #8', 'Fix it'],
+    )
+    const branch = `doorward/${id}`
+    assert.equal(
+      await server.git(`--git-dir=${server.folder}`, 'show', `${branch}:hello.txt`),
+      'fixed',
+    )
+    const sha = await server.git(`--git-dir=${server.folder}`, 'rev-parse', branch)
+    const push = await send(`${daemon.url}/fix`, {
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ ref: `refs/heads/${branch}`, after: sha }),
+    })
+    assert.equal(push.json()['status'], 'filtered')
   })
 })

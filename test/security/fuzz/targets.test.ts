@@ -46,6 +46,9 @@ const templates = {
     /^(#[^\s\p{C}<>@!,&/]{1,80}|[CDGUW][A-Z0-9]+)\/\d{9,11}\.\d{6}$/u,
   'gitlab:{{event.a}}/{{event.b}}!{{event.c}}': /^[\w.-]+(\/(?!\.+[/!])[\w.-]+)+!\d+$/,
   'github:{{event.a}}/{{event.b}}#{{event.c}}': /^[\w-]+\/(?!\.\.?#)[\w.-]+#\d+$/,
+  'github-review:{{event.a}}#{{event.b}}': /^[\w-]+\/(?!\.\.?#)[\w.-]+#\d+$/,
+  'github-check:{{event.a}}@{{event.b}}': /^[\w-]+\/(?!\.\.?@)[\w.-]+@[0-9a-f]{40,64}$/,
+  'pull-request:{{event.a}}@{{event.b}}': /^[\w-]+\/(?!\.\.?@)[\w.-]+@\w(?!.*\.\.)[\w./#+-]*$/,
 } as const
 
 describe('any value in the name of a target', () => {

@@ -5,6 +5,8 @@ import type { AgentReply, ResolvedTarget } from '../../../daemon/delivery/sender
 import { type Deliver, type DeliverParts, createDeliver } from '../../../daemon/delivery/deliver.ts'
 import { createCommentMarks, OwnMessages } from '../../../daemon/delivery/loop-guard.ts'
 import { createProgress } from '../../../daemon/delivery/multipart.ts'
+import { runProcess } from '../../../daemon/agents/process.ts'
+import { createGit } from '../../../daemon/workspace/git.ts'
 import type { OAuth } from '../../../daemon/oauth/oauth.ts'
 import { expandTargets } from '../../../daemon/webhook/targets.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
@@ -70,6 +72,7 @@ export const deliverWith = (
     access,
     marks: createCommentMarks('an api token'),
     messages,
+    git: createGit(runProcess, process.env),
     progress: createProgress(),
     log: { debug: log, info: log, warn: log, error: log },
     rules,

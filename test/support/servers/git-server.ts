@@ -1,7 +1,7 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, symlink, writeFile } from 'node:fs/promises'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
@@ -43,10 +43,14 @@ export const gitEnvironment = (configuration: string): Record<string, string> =>
   SSH_ASKPASS: '',
 })
 
-/** Starts one that lets in whoever has this password, whatever the name; everyone, without a password. */
+/**
+ * Starts one that lets in whoever has this password, whatever the name; everyone, without a password. Paths
+ * below `/api/` are those of the server at `api`.
+ */
 export const startGitServer = async (
   password: string | undefined,
   name = 'repository',
+  api?: string,
 ): Promise<GitServer> => {
   const root = await temporaryFolder()
   const env = gitEnvironment(join(root, 'gitconfig'))
@@ -67,16 +71,20 @@ export const startGitServer = async (
 
   const logins: string[] = []
   const requests: string[] = []
-  const server = createServer((request, response) => {
-    const [, basic] = /^Basic (.+)$/.exec(request.headers.authorization ?? '') ?? []
+  const server = createServer((asked, response) => {
+    if (api !== undefined && asked.url?.startsWith('/api/')) {
+      forward(asked, response, api)
+      return
+    }
+    const [, basic] = /^Basic (.+)$/.exec(asked.headers.authorization ?? '') ?? []
     const login = basic && Buffer.from(basic, 'base64').toString()
-    requests.push(`${request.method} ${request.url}`)
+    requests.push(`${asked.method} ${asked.url}`)
     if (login) logins.push(login)
     if (password !== undefined && !login?.endsWith(`:${password}`)) {
       response.writeHead(401, { 'www-authenticate': 'Basic realm="git"' }).end()
       return
     }
-    serve(request, response, { ...env, GIT_PROJECT_ROOT: join(root, 'served') })
+    serve(asked, response, { ...env, GIT_PROJECT_ROOT: join(root, 'served') })
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -107,6 +115,16 @@ export const startGitServer = async (
       server.closeAllConnections()
     },
   }
+}
+
+const forward = (incoming: IncomingMessage, response: ServerResponse, origin: string): void => {
+  const { method, headers, url = '/' } = incoming
+  const outgoing = request(new URL(url, origin), { method, headers }, (answer) => {
+    response.writeHead(answer.statusCode ?? 502, answer.headers)
+    answer.pipe(response)
+  })
+  outgoing.on('error', () => response.destroy())
+  incoming.pipe(outgoing)
 }
 
 /** One request by the CGI program (RFC 3875). */

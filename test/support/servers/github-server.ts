@@ -18,6 +18,7 @@ type Keys<Body> = Readonly<Record<keyof Required<Body>, true>>
 export type ReviewBody = BodyOf<'pulls/create-review'>
 export type CheckBody = BodyOf<'checks/create'>
 export type StatusBody = BodyOf<'repos/create-commit-status'>
+export type PullBody = BodyOf<'pulls/create'>
 type CommentBody = BodyOf<'issues/create-comment'>
 type LineComment = NonNullable<ReviewBody['comments']>[number]
 
@@ -36,6 +37,16 @@ const statusKeys: Keys<StatusBody> = {
   target_url: true,
   description: true,
   context: true,
+}
+const pullKeys: Keys<PullBody> = {
+  title: true,
+  head: true,
+  head_repo: true,
+  base: true,
+  body: true,
+  maintainer_can_modify: true,
+  draft: true,
+  issue: true,
 }
 const commentKeys: Keys<CommentBody> = { body: true }
 type CheckKey = keyof CheckBody
@@ -58,6 +69,9 @@ export type GithubServer = Pick<TargetServer, 'origin' | 'requests' | 'next' | '
   readonly reviews: ReviewBody[]
   readonly checks: CheckBody[]
   readonly statuses: StatusBody[]
+  readonly pulls: PullBody[]
+  /** The commits of branches, by their names. */
+  readonly commits: Map<string, string>
   /** The pull request #7 of acme/door. */
   readonly pull: { head: string; files: File[] }
 }
@@ -80,15 +94,17 @@ export const startGithubServer = async ({
   const reviews: ReviewBody[] = []
   const checks: CheckBody[] = []
   const statuses: StatusBody[] = []
+  const pulls: PullBody[] = []
   const pull: GithubServer['pull'] = { head: headOfPull, files: [] }
   const server = await startTargetServer((response, recorded, request) => {
     const [status, document] = answer(recorded)
     return json(status, document)(response, recorded, request)
   })
 
+  const commits = new Map<string, string>()
   const answer = ({ method, path, fields }: Recorded): readonly [number, unknown] => {
     const url = new URL(path, 'http://loopback')
-    const [, route = ''] = /^\/api\/v3\/repos\/acme\/door(\/.*)$/.exec(url.pathname) ?? []
+    const [, route = ''] = /^\/api\/v3\/repos\/acme\/door(\/.*)?$/.exec(url.pathname) ?? []
     const page = <Item>(items: readonly Item[]): readonly [number, readonly Item[]] => {
       const [size, number] = ['per_page', 'page'].map((name) => Number(url.searchParams.get(name)))
       return [200, items.slice(((number ?? 1) - 1) * (size ?? 30), (number ?? 1) * (size ?? 30))]
@@ -98,6 +114,19 @@ export const startGithubServer = async ({
       if (!(scopes.includes('repo:status') && route.startsWith('/statuses/')))
         return [404, message('Not Found')]
     switch (asked) {
+      case 'GET ':
+        return [200, { default_branch: 'main' } satisfies Partial<Schemas['full-repository']>]
+      case 'GET /pulls': {
+        const wanted = url.searchParams.get('head')
+        const found = pulls.filter(({ head }) => `acme:${head}` === wanted)
+        return page(found.map(({ head }) => ({ head: { ref: head, sha: commits.get(head) } })))
+      }
+      case 'POST /pulls': {
+        const opened = checked(fields as PullBody, Object.keys(pullKeys))
+        if (opened.base !== 'main') return [422, message('Validation Failed')]
+        pulls.push(opened)
+        return [201, { number: 7 + pulls.length } satisfies Partial<Schemas['pull-request']>]
+      }
       case 'GET /pulls/7':
         return [200, { number: 7, head: { sha: pull.head } }]
       case 'GET /pulls/7/files':
@@ -157,7 +186,20 @@ export const startGithubServer = async ({
 
   const { origin, requests, next, close } = server
   const apiUrl = `${origin}/api/v3`
-  return { origin, apiUrl, requests, next, close, comments, reviews, checks, statuses, pull }
+  return {
+    origin,
+    apiUrl,
+    requests,
+    next,
+    close,
+    comments,
+    reviews,
+    checks,
+    statuses,
+    pulls,
+    commits,
+    pull,
+  }
 }
 
 const message = (text: string): Schemas['basic-error'] => ({

@@ -286,6 +286,7 @@ export const findLogin = (
     case 'github':
     case 'github-review':
     case 'github-check':
+    case 'pull-request':
       return targets.github.token_env === undefined
         ? { provider: targets.github.login ?? 'github', anyOf: ['repo', 'public_repo'] }
         : undefined

@@ -105,9 +105,12 @@ describe('a review on GitHub', () => {
   })
 
   it('is of the commit that the agent saw, and text alone when the pull request has moved on', async () => {
-    assert.equal((await run(answer(fits), { head: headOfPull })).result?.detail, undefined)
+    assert.equal(
+      (await run(answer(fits), { code: { head: headOfPull } })).result?.detail,
+      undefined,
+    )
     assert.equal(server.reviews[0]?.commit_id, headOfPull)
-    const { result } = await run(answer(fits), { head: 'b'.repeat(40) })
+    const { result } = await run(answer(fits), { code: { head: 'b'.repeat(40) } })
     assert.match(result?.detail ?? '', /1 of 1 comments are on an older state/)
     assert.deepEqual(server.reviews[1]?.comments, [])
     assert.equal(server.reviews[1].commit_id, undefined)

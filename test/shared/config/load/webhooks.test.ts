@@ -95,7 +95,7 @@ describe('a name in a webhook definition', () => {
           '    deliver_to: [log, notify, "file:a/", "file:{{evnt.x}}", "file:a\\0b"]\n',
         ),
       },
-      'webhooks.yaml:5:23 webhooks[0].deliver_to[1]: unknown target "notify" (one of none, log, notify:desktop, file:<path>, slack:…, telegram:…, discord:…, email:…, github:…, github-review:…, github-check:…, gitlab:…, http:…)',
+      'webhooks.yaml:5:23 webhooks[0].deliver_to[1]: unknown target "notify" (one of none, log, notify:desktop, file:<path>, slack:…, telegram:…, discord:…, email:…, github:…, github-review:…, github-check:…, pull-request:…, gitlab:…, http:…)',
       'webhooks.yaml:5:31 webhooks[0].deliver_to[2]: target "file:a/" names no file',
       'webhooks.yaml:5:42 webhooks[0].deliver_to[3]: {{evnt.x}}: only event, event.<path>, headers.<name>, webhook.path, delivery.id, delivery.received_at can be used (did you mean "event"?)',
       'webhooks.yaml:5:61 webhooks[0].deliver_to[4]: the path of the file contains a NUL character',
@@ -296,7 +296,7 @@ describe('rules of a webhook', () => {
           '      - { name: a, agent: echo, prompt_template: x, secret_env: X, deliver_to: lg }\n',
         ),
       },
-      'webhooks.yaml:5:53 webhooks[0].rules[0].secret_env: unknown key (known: name, on, agent, prompt_template, filter, workspace, deliver_to, deliver_empty, update, event_text, max_value_length, accept_risk, coalesce, max_runs)',
+      'webhooks.yaml:5:53 webhooks[0].rules[0].secret_env: unknown key (known: name, on, agent, prompt_template, filter, workspace, deliver_to, deliver_empty, update, allow_workflows, event_text, max_value_length, accept_risk, coalesce, max_runs)',
       'webhooks.yaml:5:68 webhooks[0].rules[0].deliver_to: unknown target "lg" (did you mean "log"?)',
     ],
     'update without a comment that it could edit': [
@@ -336,6 +336,15 @@ describe('rules of a webhook', () => {
       { webhooks: webhook('    coalesce: { key: "{{evnt.a}}", quiet: 1m, at_most: 1s }\n') },
       'webhooks.yaml:5:17 webhooks[0].coalesce.key: {{evnt.a}}: only event, event.<path>, headers.<name>, webhook.path, delivery.id, delivery.received_at can be used (did you mean "event"?)',
       'webhooks.yaml:5:47 webhooks[0].coalesce.at_most: shorter than quiet, so it would never be quiet',
+    ],
+    'a pull request without a worktree that its agent may change': [
+      {
+        webhooks: rules(
+          '      - { name: a, deliver_to: pull-request:a/b }\n      - { name: b, workspace: { repo: a/b, ref: main } }\n',
+          '    agent: echo\n    prompt_template: x\n    workspace: { repo: a/b, ref: main, access: write }\n    deliver_to: pull-request:a/b\n',
+        ),
+      },
+      'webhooks.yaml:6:5 webhooks[0].deliver_to: pull-request: needs a workspace that the agent may change (write workspace: { repo: …, ref: …, access: write })',
     ],
     'coalesce without a key': [
       { webhooks: webhook('    coalesce: { quiet: 1m }\n') },

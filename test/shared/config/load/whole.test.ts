@@ -85,6 +85,7 @@ describe('a configuration', () => {
             deliverEmpty: false,
             coalesce: undefined,
             update: false,
+            allowsWorkflows: false,
             maxRuns: undefined,
           },
         ],

@@ -1,0 +1,218 @@
+import { existsSync } from 'node:fs'
+import { textAt, valueAt } from '../../util/payload-path.ts'
+import { type Git, GitFailed, type Remote } from '../../workspace/git.ts'
+import { asReadOnly, DeliveryError, TokenRefused } from '../delivery-error.ts'
+import { toGithubBody, toTitle } from '../format/parts.ts'
+import type { OwnMessages } from '../loop-guard.ts'
+import type { AgentReply, Attempt, Sender } from '../sender.ts'
+import { findListed, type GithubApi, type Hints } from './github-api.ts'
+
+const maxFiles = 100
+const maxBytes = 1024 * 1024
+const pushTimeoutMs = 10 * 60_000
+
+/**
+ * Pushes what the agent changed to a branch of its own, and opens a pull request with the answer as its text
+ * (docs.github.com/rest/pulls/pulls). The agent holds no token: doorward pushes with that of the target.
+ */
+export const createPullRequest = (
+  api: GithubApi,
+  gitOrigin: string,
+  git: Git,
+  messages: Pick<OwnMessages, 'rememberCommit'>,
+): Sender => ({
+  isIdempotent: true,
+  send: async ({ address, text: answer, reply }, attempt) => {
+    const [name = '', base] = address.split('@')
+    const { change } = reply.code ?? {}
+    if (change === undefined)
+      throw new DeliveryError('permanent', 'this event has no changes of an agent', {
+        hint: 'its rule needs workspace: with access: write',
+      })
+    if (change === 'none') return 'the agent changed nothing: there is no pull request'
+    const url = `${gitOrigin}/${name}.git`
+    const { gitDir, ref } = change
+    const commit = await checkChange(git, { gitDir, ref, url }, reply, attempt)
+    const repository = `/repos/${name}`
+    const branch = `doorward/${reply.eventId}`
+    const [owner = ''] = name.split('/')
+    return api(attempt, hints, async (request, token) => {
+      const query = `state=all&head=${encodeURIComponent(`${owner}:${branch}`)}`
+      const list = { path: `${repository}/pulls?${query}`, what: 'pull requests' }
+      const earlier = await findListed(
+        request,
+        list,
+        (pull) => textAt(pull, 'head', 'sha') === commit,
+      )
+      if (earlier !== undefined) return 'an earlier attempt had arrived'
+      const into =
+        base ?? textAt((await asReadOnly(request(repository))).json, 'default_branch') ?? 'main'
+      messages.rememberCommit(commit)
+      const credential = { origin: gitOrigin, username: 'x-access-token', token }
+      const protocol = url.startsWith('https:') ? 'https' : 'http'
+      await push(git, { gitDir, commit, branch }, { url, protocol, credential }, attempt)
+      const body = toGithubBody(answer)
+      const { json } = await request(`${repository}/pulls`, {
+        body: { title: toTitle(body, maxTitle), head: branch, base: into, body },
+      })
+      const at = { cwd: gitDir, gitDir, signal: attempt.signal }
+      await git(['update-ref', '-d', ref, commit], at).catch(() => undefined)
+      return `pull request #${String(valueAt(json, ['number']))}`
+    })
+  },
+})
+
+const maxTitle = 100
+
+/** The message of the commit with what an agent changed: the first line of its answer. */
+export const toCommitMessage = (answer: string, eventId: string): string =>
+  `${toTitle(toGithubBody(answer), maxTitle)}\n\nMade by an agent, for the event ${eventId} of doorward.\n`
+
+type Change = { readonly gitDir: string; readonly ref: string; readonly url: string }
+
+/** The commit of a change that may be pushed. Throws `DeliveryError`. */
+const checkChange = async (
+  git: Git,
+  { gitDir, ref, url }: Change,
+  { eventId, allowsWorkflows = false }: AgentReply,
+  { signal }: Attempt,
+): Promise<string> => {
+  const refuse = (message: string, hint: string) =>
+    new DeliveryError('permanent', message, { hint })
+  const at = { cwd: gitDir, gitDir, signal }
+  const read = async (args: readonly string[], input = '') => {
+    const { stdout } = await git(args, { ...at, input })
+    return stdout.toString('latin1').trim()
+  }
+  const found = existsSync(gitDir)
+    ? await read(['rev-parse', '--quiet', '--verify', `${ref}^{commit}`]).catch(() => undefined)
+    : undefined
+  if (found === undefined)
+    throw refuse(
+      'the change is no longer in the workspace',
+      `doorward events retry ${eventId} --again`,
+    )
+  // Else an event could choose where the code of one repository is published.
+  if (toName(await read(['config', 'remote.origin.url'])) !== toName(url))
+    throw refuse(
+      'the workspace of the rule has another repository',
+      'name the same repository in workspace: and in pull-request:',
+    )
+  const raw = await read([
+    'diff-tree',
+    '-r',
+    '-z',
+    '--no-renames',
+    '--no-abbrev',
+    `${found}^`,
+    found,
+  ])
+  const parts = raw.split('\0')
+  const paths = parts.filter((_, index) => index % 2 === 1)
+  const hashes = parts.flatMap((part, index) => (index % 2 === 0 ? (part.split(' ')[3] ?? []) : []))
+  if (paths.length > maxFiles)
+    throw refuse(`the agent changed ${paths.length} files, ${maxFiles} are allowed`, smaller)
+  const sizes = await read(
+    ['cat-file', '--batch-check=%(objectsize)'],
+    hashes.filter((hash) => !/^0+$/.test(hash)).join('\n'),
+  )
+  const bytes = sizes.split('\n').reduce((sum, size) => sum + (Number(size) || 0), 0)
+  if (bytes > maxBytes)
+    throw refuse(
+      `the files that the agent changed have ${Math.ceil(bytes / 1024)} KB, ${maxBytes / 1024} KB are allowed`,
+      smaller,
+    )
+  if (!allowsWorkflows && paths.some((path) => /^\.github\/workflows\//i.test(path)))
+    throw refuse(
+      'the agent changed workflows of GitHub Actions',
+      'they run with the secrets of the repository; if it may: allow_workflows: true on the rule',
+    )
+  return found
+}
+
+const smaller = 'ask the agent for a smaller change, then: doorward events retry ID --again'
+
+const toName = (url: string): string => url.toLowerCase().replace(/\.git$/, '')
+
+type Branch = { readonly gitDir: string; readonly commit: string; readonly branch: string }
+
+/** Never by force: a person may have pushed to the branch. Throws `DeliveryError`, or `TokenRefused`. */
+const push = async (
+  git: Git,
+  { gitDir, commit, branch }: Branch,
+  remote: Remote,
+  { signal }: Attempt,
+): Promise<void> => {
+  try {
+    const at = { cwd: gitDir, gitDir, remote, signal, timeoutMs: pushTimeoutMs }
+    // Finds what the server has, so that nothing old is sent.
+    const args = ['-c', 'push.negotiate=true', 'push', '--quiet', '--no-verify', remote.url]
+    await git([...args, `${commit}:refs/heads/${branch}`], at)
+  } catch (error) {
+    throw error instanceof GitFailed ? toPushError(error.message, branch) : error
+  }
+}
+
+const toPushError = (text: string, branch: string): Error => {
+  if (/Authentication failed|could not read (Username|Password)|error: 401/i.test(text))
+    return new TokenRefused()
+  const [, retryability, message, hint] = pushErrors.find(([form]) => form.test(text)) ?? [
+    text,
+    'permanent' as const,
+    `git failed: ${(text.split('\n').at(-1) ?? '').slice(0, 200)}`,
+  ]
+  return new DeliveryError(retryability, `the branch ${branch} was not pushed: ${message}`, {
+    hint,
+  })
+}
+
+const pushErrors: readonly (readonly [
+  form: RegExp,
+  retryability: 'permanent' | 'retryable',
+  message: string,
+  hint: string,
+])[] = [
+  [
+    /without [`'"]?workflows?[`'"]? (scope|permission)/i,
+    'permanent',
+    'the token may not change workflows',
+    'log in with the scope workflow: doorward oauth login github --scopes "repo workflow"',
+  ],
+  [
+    /non-fast-forward|fetch first|stale info|already exists/i,
+    'permanent',
+    'there is one of an earlier run',
+    'merge or delete it',
+  ],
+  [
+    /GH0\d\d|protected branch|rule violations|hook declined|\[(remote )?rejected\]/i,
+    'permanent',
+    'the repository refuses it',
+    'its rules and hooks have to allow branches doorward/…',
+  ],
+  [
+    /error: 403|Permission to .* denied|not (have|granted) permission|Write access/i,
+    'permanent',
+    'the token may not push there',
+    'it needs the scope repo, or write access to contents',
+  ],
+  [
+    /error: 404|not found/i,
+    'permanent',
+    'there is no such repository, or the token may not see it',
+    'it needs the scope repo',
+  ],
+  [/error: 30[1278]|redirect/i, 'permanent', 'the repository was renamed', 'use its new name'],
+  [
+    /Could not resolve|Failed to connect|Connection|timed out|hung up|early EOF|error: (429|5\d\d)/i,
+    'retryable',
+    'the server cannot be reached',
+    'check the network',
+  ],
+]
+
+const hints: Hints = {
+  403: 'the token may not open a pull request there: it needs the scope repo, or write access to pull requests',
+  404: 'there is no such repository, or the token may not see it (scope repo)',
+  422: 'GitHub rejects this pull request: its base branch may be missing, or may have the change already',
+}

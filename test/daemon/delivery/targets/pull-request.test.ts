@@ -1,0 +1,204 @@
+import assert from 'node:assert/strict'
+import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { runProcess } from '../../../../daemon/agents/process.ts'
+import { OwnMessages } from '../../../../daemon/delivery/loop-guard.ts'
+import type { AgentReply, SeenCode } from '../../../../daemon/delivery/sender.ts'
+import { toGitOrigin } from '../../../../daemon/delivery/targets/github-api.ts'
+import { toCommitMessage } from '../../../../daemon/delivery/targets/pull-request.ts'
+import { Workspaces } from '../../../../daemon/workspace/workspaces.ts'
+import { gatewayFileSchema } from '../../../../shared/config/schema.ts'
+import { resolveHome } from '../../../../shared/home/home.ts'
+import { deliverWith, makeReply, resolveTargets } from '../../../support/servers/deliver.ts'
+import { type GithubServer, startGithubServer } from '../../../support/servers/github-server.ts'
+import { type GitServer, startGitServer } from '../../../support/servers/git-server.ts'
+import { json, reset } from '../../../support/servers/target-server.ts'
+import { temporaryFolder } from '../../../support/temporary.ts'
+
+const token = 'gho_canary-of-the-target'
+const branch = 'doorward/evt_0123456789abcdef01'
+const text = '# Fix the door\n\nThanks @octocat.'
+
+describe('a pull request with what an agent changed', () => {
+  let github: GithubServer
+  let server: GitServer
+  beforeEach(async () => {
+    github = await startGithubServer()
+    server = await startGitServer(token, 'acme/door', github.origin)
+  })
+  afterEach(() => {
+    server.close()
+    github.close()
+  })
+
+  /** What is kept of a run whose agent wrote these files. */
+  const change = async (files: Readonly<Record<string, string>>): Promise<SeenCode> => {
+    const git_hosts = [new URL(server.origin).host]
+    const gateway = gatewayFileSchema.parse({ providers: { github: { git_hosts } } })
+    const workspaces = new Workspaces({
+      home: resolveHome(await temporaryFolder()),
+      run: runProcess,
+      access: (async () => ({ accessToken: token })) as never,
+    })
+    const { eventId } = makeReply()
+    const request = {
+      repo: server.url,
+      fixed: 'host',
+      ref: 'main',
+      base: undefined,
+      pull: undefined,
+      login: undefined,
+      access: 'write',
+      depth: undefined,
+    } as const
+    const { signal } = new AbortController()
+    const prepare = workspaces.preparer(gateway, process.env)
+    const workspace = await prepare(request, eventId, signal)
+    for (const [path, content] of Object.entries(files)) {
+      await mkdir(dirname(join(workspace.path, path)), { recursive: true })
+      await writeFile(join(workspace.path, path), content)
+    }
+    const ref = await workspace.commit(toCommitMessage(text, eventId))
+    await workspace.release()
+    const { gitDir, head } = workspace
+    return { head, change: ref === undefined ? 'none' : { gitDir, ref } }
+  }
+  const deliver = async (
+    code: SeenCode | undefined,
+    {
+      to = 'acme/door',
+      tokens = [token],
+      ...more
+    }: Partial<AgentReply> & {
+      to?: string
+      tokens?: readonly string[]
+    } = {},
+  ) => {
+    const messages = new OwnMessages()
+    const test = deliverWith(
+      { github: { api_url: `${server.origin}/api/v3` } },
+      { tokens: { github: tokens }, messages },
+    )
+    const targets = resolveTargets([`pull-request:${to}`])
+    const [result] = await test.deliver(targets, makeReply(text, { code, ...more }))
+    return { result, messages, logged: test.logged }
+  }
+  const served = async (...args: string[]) => server.git(`--git-dir=${server.folder}`, ...args)
+
+  it('is opened from a branch of its own, with the answer as its text', async () => {
+    const code = await change({ 'src/door.ts': 'fixed\n' })
+    const { result, messages } = await deliver(code)
+    assert.deepEqual([result?.state, result?.detail], ['done', 'pull request #8'])
+    assert.deepEqual(github.pulls, [
+      {
+        title: 'Fix the door',
+        head: branch,
+        base: 'main',
+        body: '# Fix the door\n\nThanks @\u200boctocat.',
+      },
+    ])
+    assert.equal(await served('show', `${branch}:src/door.ts`), 'fixed')
+    assert.equal(await served('rev-parse', `${branch}^`), code.head)
+    assert.equal(
+      await served('log', '-1', '--format=%an <%ae>%n%s', branch),
+      'doorward <doorward@localhost>\nFix the door',
+    )
+    const sha = await served('rev-parse', branch)
+    for (const event of [
+      { after: sha },
+      { action: 'opened', pull_request: { head: { sha } } },
+      { action: 'completed', workflow_run: { head_sha: sha } },
+    ])
+      assert.equal(messages.isOwnCommit(event), true)
+    for (const event of [
+      { after: code.head },
+      { action: 'submitted', review: {}, pull_request: { head: { sha } } },
+      null,
+    ])
+      assert.equal(messages.isOwnCommit(event), false)
+  })
+
+  it('is not opened twice, when an attempt had no response', async () => {
+    const code = await change({ 'src/door.ts': 'fixed\n' })
+    github.next(json(200, []), json(200, { default_branch: 'main' }), async (...asked) => {
+      github.pulls.push(asked[1].fields as GithubServer['pulls'][number])
+      github.commits.set(branch, await served('rev-parse', branch))
+      return reset(...asked)
+    })
+    const { result } = await deliver(code)
+    assert.deepEqual(
+      [result?.state, result?.attempts, result?.detail],
+      ['done', 2, 'an earlier attempt had arrived'],
+    )
+    assert.equal(github.pulls.length, 1)
+  })
+
+  it('has another base where the target names one', async () => {
+    const code = await change({ a: 'b' })
+    const { result } = await deliver(code, { to: 'acme/door@release/1' })
+    assert.match(result?.detail ?? '', /its base branch may be missing/)
+  })
+
+  it('is none where the agent changed nothing, or its rule has no code', async () => {
+    const { result } = await deliver(await change({}))
+    assert.deepEqual(
+      [result?.state, result?.detail],
+      ['done', 'the agent changed nothing: there is no pull request'],
+    )
+    const without = await deliver(undefined)
+    assert.match(without.result?.detail ?? '', /workspace: with access: write/)
+    assert.equal(github.requests.length, 0)
+  })
+
+  it('is refused for workflows, unless its rule allows them', async () => {
+    const code = await change({ '.github/workflows/ci.yml': 'on: push\n' })
+    const { result } = await deliver(code)
+    assert.match(result?.detail ?? '', /workflows of GitHub Actions .*allow_workflows: true/)
+    assert.equal(github.requests.length, 0)
+    assert.equal((await deliver(code, { allowsWorkflows: true })).result?.state, 'done')
+  })
+
+  it('is refused for many files, and for large ones', async () => {
+    const many = Array.from({ length: 101 }, (_, index) => [`f${index}`, 'x'] as const)
+    const { result } = await deliver(await change(Object.fromEntries(many)))
+    assert.match(result?.detail ?? '', /changed 101 files, 100 are allowed/)
+    const large = await deliver(await change({ big: 'x'.repeat(1_100_000) }))
+    assert.match(large.result?.detail ?? '', /have 1075 KB, 1024 KB are allowed/)
+  })
+
+  it('goes to the repository of the workspace alone, and not when its mirror was cleared', async () => {
+    const code = await change({ a: 'b' })
+    const { result } = await deliver(code, { to: 'acme/public' })
+    assert.match(result?.detail ?? '', /has another repository/)
+    if (code.change !== 'none') await rm(code.change?.gitDir ?? '', { recursive: true })
+    const cleared = await deliver(code)
+    assert.match(cleared.result?.detail ?? '', /no longer in the workspace .*--again/)
+  })
+
+  it('leaves a branch alone that has other commits, and obeys the rules of the repository', async () => {
+    const code = await change({ a: 'b' })
+    await server.push({ other: 'x' }, { to: `refs/heads/${branch}` })
+    const { result } = await deliver(code)
+    assert.match(result?.detail ?? '', /there is one of an earlier run \(merge or delete it\)/)
+    await served('update-ref', '-d', `refs/heads/${branch}`)
+    const hook = join(server.folder, 'hooks', 'pre-receive')
+    await mkdir(dirname(hook), { recursive: true })
+    await writeFile(hook, '#!/bin/sh\necho no >&2\nexit 1\n', { mode: 0o755 })
+    assert.match((await deliver(code)).result?.detail ?? '', /the repository refuses it/)
+    assert.equal(github.pulls.length, 0)
+  })
+
+  it('refreshes a token that git refuses, then asks for a login, and shows no token', async () => {
+    const code = await change({ a: 'b' })
+    assert.equal((await deliver(code, { tokens: ['gho_old', token] })).result?.state, 'done')
+    const { result, logged } = await deliver(await change({ a: 'c' }), { tokens: ['gho_canary'] })
+    assert.equal(result?.code, 'needs-login')
+    assert.doesNotMatch(JSON.stringify(result) + logged(), /canary/)
+  })
+
+  it('is of the host of its API', () => {
+    assert.equal(toGitOrigin(), 'https://github.com')
+    assert.equal(toGitOrigin('https://api.acme.ghe.com'), 'https://acme.ghe.com')
+    assert.equal(toGitOrigin('https://ghe.example.com/api/v3'), 'https://ghe.example.com')
+  })
+})
