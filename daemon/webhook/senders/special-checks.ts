@@ -259,17 +259,35 @@ const readMailgunSignature = (request: SpecialRequest): Readonly<Record<string, 
     : stringsOf(parseJsonObject(request.bytes)['signature'])
 }
 
-/** What Amazon signs: names and values of some fields, in the order of the names. */
+const ofSubscription = [
+  'Message',
+  'MessageId',
+  'SubscribeURL',
+  'Timestamp',
+  'Token',
+  'TopicArn',
+  'Type',
+]
+const signedFields = new Map([
+  ['Notification', ['Message', 'MessageId', 'Subject', 'Timestamp', 'TopicArn', 'Type']],
+  ['SubscriptionConfirmation', ofSubscription],
+  ['UnsubscribeConfirmation', ofSubscription],
+])
+
+/**
+ * What Amazon signs: names and values of some fields, in the order of the names. Only the message may have
+ * several lines: in others, lines that an owner of another topic had signed could pass for other fields.
+ */
 const signedText = (message: Readonly<Record<string, unknown>>): string => {
-  const names =
-    message['Type'] === 'Notification'
-      ? ['Message', 'MessageId', 'Subject', 'Timestamp', 'TopicArn', 'Type']
-      : ['Message', 'MessageId', 'SubscribeURL', 'Timestamp', 'Token', 'TopicArn', 'Type']
+  const names = signedFields.get(String(message['Type']))
+  if (!names) throw invalid('the type of the message is not one of Amazon SNS')
   return names
     .filter((name) => name !== 'Subject' || typeof message[name] === 'string')
     .map((name) => {
       const value = message[name]
       if (typeof value !== 'string') throw invalid(`the message has no ${name}`)
+      if (name !== 'Message' && value.includes('\n'))
+        throw invalid(`${name} has several lines, as no message of Amazon SNS has`)
       return `${name}\n${value}\n`
     })
     .join('')

@@ -393,6 +393,29 @@ describe('aws-sns', () => {
       )
   })
 
+  it('is refused where the text of another topic, which Amazon signed, is split into other fields', () => {
+    const { Type, ...fields } = confirmation
+    const names = Object.keys(fields).toSorted() as (keyof typeof fields)[]
+    const [, ...lines] = [...names.flatMap((name) => [name, fields[name]]), 'Type', Type]
+    const TopicArn = 'arn:aws:sns:eu-west-1:999999999999:Evil'
+    const evil = signed({
+      Type: 'Notification',
+      MessageId: 'm',
+      TopicArn,
+      Timestamp: 't',
+      Message: lines.join('\n'),
+    })
+    const rest = ['MessageId', 'm', 'Timestamp', 't', 'TopicArn', TopicArn, 'Type', 'Notification']
+    for (const type of [[Type, ...rest], [Type]])
+      assert.throws(
+        () => sns({ ...evil, ...confirmation, Type: type.join('\n') }),
+        refused(/type|not match/),
+      )
+    const subject = signed(notification)
+    const MessageId = `${notification.MessageId}\nSubject\n${notification.Subject}`
+    assert.throws(() => sns({ ...subject, MessageId, Subject: undefined }), refused(/lines/))
+  })
+
   it('is refused when it wants another host to be called', () => {
     const SubscribeURL = 'https://sns.eu-west-1.amazonaws.com.evil.example/'
     assert.throws(() => sns(signed({ ...confirmation, SubscribeURL })), refused(/confirms/))
