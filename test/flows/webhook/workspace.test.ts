@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { type EventDetail, workspacesSchema } from '../../../shared/api.ts'
 import { explanationSchema } from '../../../shared/api-explain.ts'
 import type { Home } from '../../../shared/home/home.ts'
+import { findSandbox } from '../../../shared/sandbox/probe.ts'
 import { run } from '../../cli/support/cli.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'
 import { storeLogin } from '../../support/providers/stored-login.ts'
@@ -23,6 +24,12 @@ const addressOf = (server: Server): string =>
   `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 
 const program = (code: string) => JSON.stringify([process.execPath, '-e', code])
+
+/** Prints how many worktrees it sees, a file of its own, and what comes of writing a file and reaching above. */
+const peek = `const fs = require('fs')
+const attempt = (act) => { try { return act() } catch (error) { return error.code } }
+console.log(fs.readdirSync('..').length, fs.readFileSync('src/a.ts', 'utf8').trim(),
+  attempt(() => fs.writeFileSync('new', '')), attempt(() => fs.readdirSync('../../..').join()))`
 
 describe('a rule with a workspace', () => {
   let server: GitServer
@@ -45,10 +52,11 @@ describe('a rule with a workspace', () => {
 agents:
   list: { kind: command, command: ${program(`console.log(process.cwd()); console.log(require('fs').readdirSync('.').join())`)} }
   fail: { kind: command, command: ${program('process.exit(3)')} }
+  peek: { kind: command, sandbox: required, command: ${program(peek)} }
   slow: { kind: command, timeout: 1s, command: ${program('setInterval(() => {}, 1000)')} }
-  wait: { kind: command, command: ${program(`require('fs').writeFileSync(${mark}, process.cwd() + '\\n'); setInterval(() => {}, 1000)`)} }
+  wait: { kind: command, sandbox: off, command: ${program(`require('fs').writeFileSync(${mark}, process.cwd() + '\\n'); setInterval(() => {}, 1000)`)} }
 `,
-      webhooks: `webhooks:\n${['list', 'fail', 'slow', 'wait']
+      webhooks: `webhooks:\n${['list', 'fail', 'peek', 'slow', 'wait']
         .map((name) => `  - { path: /${name}, agent: ${name}, prompt_template: x, ${workspace} }\n`)
         .join('')}`,
     })
@@ -151,6 +159,14 @@ agents:
     const doctor = await run(['doctor', '--json'], { home })
     const { checks } = JSON.parse(doctor.stdout) as { checks: { name: string; status: string }[] }
     assert.equal(checks.find(({ name }) => name === 'git')?.status, 'ok')
+  })
+
+  it('shows its agent that code alone in a sandbox, to read', async function () {
+    // CI has bubblewrap.
+    if (!process.env['CI'] && 'missing' in (await findSandbox(process.env))) this.skip()
+    const done = await event('/peek', { repo: 'acme/app', ref: 'change' })
+    assert.equal(done.state, 'done', done.detail)
+    assert.match(done.result ?? '', /^1 x EROFS runs\n$/)
   })
 
   it('leaves nothing behind when the daemon is killed while the agent runs', async () => {
