@@ -19,7 +19,7 @@ type Ring = 'ran' | 'passed' | 'refused' | 'own'
 
 type Stored = EventWithTexts & {
   record: FullRecord
-  readonly ring: Ring
+  ring: Ring
   /** The number of its last change. */
   sequence: number
 }
@@ -123,9 +123,7 @@ export class EventStore {
 
   /** The last event to finish of those that were accepted. */
   lastRun(): EventRecord | undefined {
-    // One that a newer event replaced was no run.
-    const isRun = (id: string) => this.#events.get(id)?.record.state !== 'filtered'
-    const id = this.#finished.ran.values().findLast(isRun)
+    const id = this.#finished.ran.last()
     const stored = id === undefined ? undefined : this.#events.get(id)
     return stored && plainRecord(stored.record)
   }
@@ -240,13 +238,14 @@ export class EventStore {
   }
 
   #finish(stored: Stored): void {
+    const { record } = stored
+    // One that a newer event replaced was accepted, but did not run.
+    stored.ring = getRing(record)
     const ring = this.#finished[stored.ring]
-    ring.add(stored.record.id)
-    if (stored.ring === 'ran') {
-      this.#texts.finished(stored)
-      const { state } = stored.record
-      if (state === 'failed' || state === 'dropped') this.#failed.add(stored.record.id)
-    }
+    ring.add(record.id)
+    this.#texts.finished(stored)
+    const hasFailed = record.state === 'failed' || record.state === 'dropped'
+    if (stored.ring === 'ran' && hasFailed) this.#failed.add(record.id)
     this.#shorten(ring)
   }
 

@@ -43,7 +43,7 @@ export class EventTexts<Event extends EventWithTexts> {
 
   /** From now on its texts may be removed. */
   finished(event: Event): void {
-    this.#finished.add(event)
+    if (hasTexts(event)) this.#finished.add(event)
   }
 
   /** It runs again, so its texts stay. */
@@ -53,6 +53,7 @@ export class EventTexts<Event extends EventWithTexts> {
 
   forget(event: Event): void {
     if (this.#finished.first() === event) this.#finished.shift()
+    else if (hasTexts(event)) this.#finished.remove(event)
     this.#characters -= countCharacters(event)
     event.prompt = event.result = undefined
     this.#onForget(event)
@@ -63,6 +64,9 @@ export const toDetail = ({ prompt, result }: EventWithTexts): Detail => ({
   ...(prompt === undefined ? {} : { prompt }),
   ...(result === undefined ? {} : { result }),
 })
+
+const hasTexts = ({ prompt, result }: EventWithTexts): boolean =>
+  prompt !== undefined || result !== undefined
 
 const countCharacters = ({ prompt, result }: EventWithTexts): number =>
   (prompt?.length ?? 0) + (result?.length ?? 0)

@@ -81,6 +81,34 @@ describe('the event store', () => {
     assert.equal(events.list({ limit: 1000 }).length, 5)
   })
 
+  it('keeps what ran through a flood of events that newer ones replaced, and few of their prompts', () => {
+    const events = new EventStore(20)
+    const forgotten: string[] = []
+    events.onForget((id) => forgotten.push(id))
+    const run = (state: 'failed' | 'filtered') => {
+      const { id } = events.add(at(0), { state: 'queued', webhook: '/a' })
+      events.update(id, {}, { prompt: 'x'.repeat(4 * 1024 * 1024) })
+      events.update(id, { state })
+      return id
+    }
+    const failed = run('failed')
+    const replaced = Array.from({ length: 50 }, () => run('filtered'))
+    assert.deepEqual(
+      events.failures(10).map(({ id }) => id),
+      [failed],
+    )
+    assert.equal(events.lastRun()?.id, failed)
+    assert.equal(events.list({ limit: 1000 }).length, 21)
+    const withPrompt = replaced.filter((id) => events.get(id)?.prompt !== undefined)
+    assert.ok(withPrompt.length <= 8, String(withPrompt.length))
+    const copied = new EventStore(20)
+    copied.restore(events.snapshot())
+    assert.equal(copied.lastRun()?.id, failed)
+    for (let i = 0; i < 30; i += 1) run('failed')
+    assert.equal(events.get(failed), undefined)
+    assert.equal(new Set(forgotten).size, 81 - 8)
+  })
+
   it('keeps what ran through a flood of issued tokens', () => {
     const events = new EventStore(2)
     const ran = events.add(at(0), done).id
