@@ -39,7 +39,8 @@ const keptMs = 6 * 60 * 60_000
 const staleMs = 24 * 60 * 60_000
 const windowMs = 60_000
 const maxFetches = 6
-const maxKept = 20
+/** Amazon has some fifty certificates, one or two for each region. */
+const maxKept = 100
 
 type Kept = { readonly keys: ReadonlyMap<string, KeyObject>; readonly at: number }
 
@@ -64,7 +65,8 @@ export class RemoteKeys {
   readonly #clock: () => number
   readonly #kept = new Map<string, Kept>()
   readonly #pending = new Map<string, Promise<Kept>>()
-  #fetches: number[] = []
+  /** The times of the last fetches from Google, and of those from Amazon. */
+  readonly #fetches = { google: [] as number[], 'aws-sns': [] as number[] }
 
   constructor(fetch: FetchText = fetchText, clock: () => number = Date.now) {
     this.#fetch = fetch
@@ -83,7 +85,8 @@ export class RemoteKeys {
       throw invalid('the JWT names a key that Google does not have')
     }
     const url = parseSnsUrl(parseSnsMessage(bytes)['SigningCertURL'])
-    if (!url || !/^\/[\w-]+\.pem$/.test(url.pathname) || url.search !== '')
+    // One text for each: those with `#1`, `#2` and so on would push out what is kept.
+    if (!url || !/^\/[\w-]+\.pem$/.test(url.pathname) || url.href !== url.origin + url.pathname)
       throw invalid('the address of the certificate is not one of Amazon SNS')
     const key = await this.#key(url.href, 'certificate', parseCertificate)
     if (key) return key
@@ -120,9 +123,10 @@ export class RemoteKeys {
     const pending = this.#pending.get(url)
     if (pending) return pending
     const now = this.#clock()
-    this.#fetches = this.#fetches.filter((at) => now - at < windowMs)
-    if (this.#fetches.length >= maxFetches) throw new RangeError('too many keys in this minute')
-    this.#fetches.push(now)
+    const source = url === googleKeys ? 'google' : 'aws-sns'
+    const recent = this.#fetches[source].filter((at) => now - at < windowMs)
+    if (recent.length >= maxFetches) throw new RangeError('too many keys in this minute')
+    this.#fetches[source] = [...recent, now]
     const loading = this.#fetch(new URL(url)).then((text) => {
       const kept = { keys: parse(text, now), at: now }
       this.#kept.delete(url)

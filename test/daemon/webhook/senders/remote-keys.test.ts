@@ -127,6 +127,8 @@ describe('the certificates of Amazon SNS', () => {
       'https://sns.eu-west-1.amazonaws.com/?Action=ConfirmSubscription&Token=x',
       'https://sns.eu-west-1.amazonaws.com/a/../x.txt',
       `${good}?x=1`,
+      `${good}?`,
+      `${good}#1`,
       undefined,
     ])
       await assert.rejects(remote.find('aws-sns', {}, message(url)), refused(/certificate/))
@@ -157,5 +159,16 @@ describe('the certificates of Amazon SNS', () => {
       )
     assert.ok(asked <= 6, String(asked))
     await remote.find('aws-sns', {}, message(good))
+    // Nor can they keep the keys of Google from being fetched.
+    const token = await new SignJWT({})
+      .setProtectedHeader({ alg: 'RS256', kid: 'one' })
+      .sign(generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey)
+    const before = asked
+    answer = Buffer.from('{"keys":[]}')
+    await assert.rejects(
+      remote.find('google', { authorization: [`Bearer ${token}`] }, Buffer.alloc(0)),
+      refused(/does not have/),
+    )
+    assert.equal(asked, before + 1)
   })
 })
