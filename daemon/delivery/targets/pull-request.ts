@@ -77,6 +77,7 @@ const checkChange = async (
   { eventId, allowsWorkflows = false }: AgentReply,
   { signal }: Attempt,
 ): Promise<string> => {
+  const again = `doorward events retry ${eventId} --again`
   const refuse = (message: string, hint: string) =>
     new DeliveryError('permanent', message, { hint })
   const at = { cwd: gitDir, gitDir, signal }
@@ -87,11 +88,7 @@ const checkChange = async (
   const found = existsSync(gitDir)
     ? await read(['rev-parse', '--quiet', '--verify', `${ref}^{commit}`]).catch(() => undefined)
     : undefined
-  if (found === undefined)
-    throw refuse(
-      'the change is no longer in the workspace',
-      `doorward events retry ${eventId} --again`,
-    )
+  if (found === undefined) throw refuse('the change is no longer in the workspace', again)
   // Else an event could choose where the code of one repository is published.
   if (toName(await read(['config', 'remote.origin.url'])) !== toName(url))
     throw refuse(
@@ -111,7 +108,10 @@ const checkChange = async (
   const paths = parts.filter((_, index) => index % 2 === 1)
   const hashes = parts.flatMap((part, index) => (index % 2 === 0 ? (part.split(' ')[3] ?? []) : []))
   if (paths.length > maxFiles)
-    throw refuse(`the agent changed ${paths.length} files, ${maxFiles} are allowed`, smaller)
+    throw refuse(
+      `the agent changed ${paths.length} files, ${maxFiles} are allowed`,
+      `ask for a smaller change, then: ${again}`,
+    )
   const sizes = await read(
     ['cat-file', '--batch-check=%(objectsize)'],
     hashes.filter((hash) => !/^0+$/.test(hash)).join('\n'),
@@ -120,7 +120,7 @@ const checkChange = async (
   if (bytes > maxBytes)
     throw refuse(
       `the files that the agent changed have ${Math.ceil(bytes / 1024)} KB, ${maxBytes / 1024} KB are allowed`,
-      smaller,
+      `ask for a smaller change, then: ${again}`,
     )
   if (!allowsWorkflows && paths.some((path) => /^\.github\/workflows\//i.test(path)))
     throw refuse(
@@ -129,8 +129,6 @@ const checkChange = async (
     )
   return found
 }
-
-const smaller = 'ask the agent for a smaller change, then: doorward events retry ID --again'
 
 const toName = (url: string): string => url.toLowerCase().replace(/\.git$/, '')
 

@@ -5,6 +5,10 @@ import {
   restoreSnapshot,
   takeSnapshot,
 } from '../../../daemon/restart/snapshot.ts'
+import type { AcceptedEvent } from '../../../daemon/webhook/accepted-event.ts'
+import { expandWorkspace } from '../../../daemon/workspace/request.ts'
+import { parseWorkspace } from '../../../shared/config/workspace.ts'
+import { scopeOf } from '../../support/scope.ts'
 import { createMemory } from '../../../daemon/state.ts'
 
 const posted = (ts: string) => ({ channel: 'C1', ts })
@@ -28,6 +32,25 @@ describe('a snapshot of the memory', () => {
       code: 'rate-limited',
     })
     assert.equal(other.deliveries.eventFor(key, performance.now()), id)
+  })
+
+  it('has what a retry of an event needs: its code, and the comment that its answer updates', () => {
+    const [memory, other] = [createMemory(10), createMemory(10)]
+    const { id } = memory.events.add(new Date(), { state: 'accepted', webhook: '/a' })
+    memory.events.update(id, { state: 'failed' }, { prompt: 'p' })
+    const kept = {
+      updateKey: '/a review',
+      code: { head: 'a', change: { gitDir: '/m', ref: 'refs/x' } },
+      workspace: expandWorkspace(
+        parseWorkspace({ repo: 'acme/door', ref: 'main', access: 'write' }),
+        scopeOf({}),
+      ),
+    }
+    const accepted = { webhook: {}, known: {}, targets: [] } as unknown as AcceptedEvent
+    memory.kept.keep(id, { ...accepted, ...kept })
+    restoreSnapshot(other, structuredClone(takeSnapshot(memory, [])))
+    const { updateKey, code, workspace } = other.kept.get(id) ?? {}
+    assert.deepEqual({ updateKey, code, workspace }, kept)
   })
 
   it('is followed by how a run ended, with what its delivery has left behind', () => {

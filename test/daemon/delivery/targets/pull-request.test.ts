@@ -6,6 +6,7 @@ import { OwnMessages } from '../../../../daemon/delivery/loop-guard.ts'
 import type { AgentReply, SeenCode } from '../../../../daemon/delivery/sender.ts'
 import { toGitOrigin } from '../../../../daemon/delivery/targets/github-api.ts'
 import { toCommitMessage } from '../../../../daemon/delivery/targets/pull-request.ts'
+import { createGit } from '../../../../daemon/workspace/git.ts'
 import { Workspaces } from '../../../../daemon/workspace/workspaces.ts'
 import { gatewayFileSchema } from '../../../../shared/config/schema.ts'
 import { resolveHome } from '../../../../shared/home/home.ts'
@@ -17,6 +18,8 @@ import { temporaryFolder } from '../../../support/temporary.ts'
 
 const token = 'gho_canary-of-the-target'
 const branch = 'doorward/evt_0123456789abcdef01'
+const { signal } = new AbortController()
+const git = createGit(runProcess, process.env)
 const text = '# Fix the door\n\nThanks @octocat.'
 
 describe('a pull request with what an agent changed', () => {
@@ -51,7 +54,6 @@ describe('a pull request with what an agent changed', () => {
       access: 'write',
       depth: undefined,
     } as const
-    const { signal } = new AbortController()
     const prepare = workspaces.preparer(gateway, process.env)
     const workspace = await prepare(request, eventId, signal)
     for (const [path, content] of Object.entries(files)) {
@@ -68,15 +70,17 @@ describe('a pull request with what an agent changed', () => {
     {
       to = 'acme/door',
       tokens = [token],
+      apiOrigin = server.origin,
       ...more
     }: Partial<AgentReply> & {
       to?: string
       tokens?: readonly string[]
+      apiOrigin?: string
     } = {},
   ) => {
     const messages = new OwnMessages()
     const test = deliverWith(
-      { github: { api_url: `${server.origin}/api/v3` } },
+      { github: { api_url: `${apiOrigin}/api/v3` } },
       { tokens: { github: tokens }, messages },
     )
     const targets = resolveTargets([`pull-request:${to}`])
@@ -194,6 +198,41 @@ describe('a pull request with what an agent changed', () => {
     const { result, logged } = await deliver(await change({ a: 'c' }), { tokens: ['gho_canary'] })
     assert.equal(result?.code, 'needs-login')
     assert.doesNotMatch(JSON.stringify(result) + logged(), /canary/)
+  })
+
+  it('says why nothing was pushed', async () => {
+    const { change: captured } = await change({ a: 'b' })
+    assert.ok(captured && captured !== 'none')
+    const { gitDir } = captured
+    // The stand-in of the API answers git, too.
+    const url = `${github.origin}/acme/door.git`
+    await git(['config', 'remote.origin.url', url], { gitDir, cwd: gitDir, signal })
+    for (const [status, words] of [
+      [403, /may not push there \(it needs the scope repo/],
+      [404, /no such repository/],
+      [301, /was renamed/],
+    ] as const) {
+      github.next(json(200, []), json(200, { default_branch: 'main' }), json(status, {}))
+      const { result } = await deliver({ head: '', change: captured }, { apiOrigin: github.origin })
+      assert.match(result?.detail ?? '', words)
+      assert.equal(result?.attempts, 1)
+    }
+  })
+
+  it('sends what is new alone, also when the repository has moved on', async () => {
+    await server.push({ old: 'x'.repeat(2000) })
+    const blob = await server.git('rev-parse', 'HEAD:old')
+    await server.push({ old: undefined })
+    const code = await change({ a: 'b' })
+    await server.push({ newer: 'y' })
+    assert.equal((await deliver(code)).result?.state, 'done')
+    assert.equal(await served('rev-parse', `${branch}^`), code.head)
+    assert.ok(code.change && code.change !== 'none')
+    const { gitDir } = code.change
+    const list = ['rev-list', '--objects', '--all', '--missing=print']
+    const { stdout } = await git(list, { gitDir, cwd: gitDir, signal })
+    // It was not fetched in order to be sent.
+    assert.match(String(stdout), new RegExp(`^\\?${blob}$`, 'm'))
   })
 
   it('is of the host of its API', () => {
