@@ -4,6 +4,12 @@ import { Octokit } from '@octokit/core'
 import { WebClient } from '@slack/web-api'
 import { makeReply, deliverWith, resolveTargets } from '../../support/servers/deliver.ts'
 import {
+  type CheckBody,
+  headOfPull,
+  type ReviewBody,
+  startGithubServer,
+} from '../../support/servers/github-server.ts'
+import {
   type Recorded,
   type TargetServer,
   json,
@@ -18,7 +24,7 @@ import {
 const mediaType = ({ headers }: Recorded) => (headers['content-type'] ?? '').split(';')[0]
 
 describe('a request to a target', () => {
-  let server: TargetServer
+  let server: Pick<TargetServer, 'origin' | 'requests' | 'close'>
   afterEach(() => server.close())
 
   /** What the official client sent, and what we did. */
@@ -101,6 +107,55 @@ describe('a request to a target', () => {
     assert.deepEqual(
       [theirs.headers.authorization, ours.headers.authorization],
       ['token gho_1', 'Bearer gho_1'],
+    )
+  })
+
+  it('equals that of the official client of GitHub for a review, a check and an edited comment', async () => {
+    const github = await startGithubServer({ isApp: true })
+    server = github
+    const patch = '@@ -0,0 +1 @@\n+one'
+    github.pull.files.push({ filename: 'a.ts', status: 'added', patch })
+    const octokit = new Octokit({ baseUrl: github.apiUrl, auth: 'gho_1' })
+    const { deliver } = deliverWith(
+      { github: { api_url: github.apiUrl } },
+      { tokens: { github: ['gho_1'] } },
+    )
+    const comments = [{ path: 'a.ts', line: 1, side: 'RIGHT', body: 'Why?' }]
+    const answer = `Fine.\n\`\`\`json\n${JSON.stringify({ comments })}\n\`\`\``
+    const at = { owner: 'acme', repo: 'door', headers: { 'x-github-api-version': '2022-11-28' } }
+    const compare = async (target: string, ask: (ours: Recorded) => Promise<unknown>) => {
+      const [result] = await deliver(
+        resolveTargets([target]),
+        makeReply(answer, { updateKey: 'a key' }),
+      )
+      assert.equal(result?.state, 'done', result?.detail)
+      const ours = github.requests.at(-1)
+      assert.ok(ours && ours.method !== 'GET')
+      await ask(ours)
+      const theirs = github.requests.at(-1)
+      assert.deepEqual([ours.method, ours.path], [theirs?.method, theirs?.path])
+      assert.deepEqual(ours.fields, theirs?.fields)
+    }
+    await compare('github-review:acme/door#7', async ({ fields }) =>
+      octokit.request('POST /repos/{owner}/{repo}/pulls/{pull_number}/reviews', {
+        ...at,
+        pull_number: 7,
+        ...(fields as ReviewBody),
+      }),
+    )
+    await compare(`github-check:acme/door@${headOfPull}`, async ({ fields }) =>
+      octokit.request('POST /repos/{owner}/{repo}/check-runs', {
+        ...at,
+        ...(fields as CheckBody & { status: 'completed' }),
+      }),
+    )
+    await deliver(resolveTargets(['github:acme/door#7']), makeReply('x', { updateKey: 'a key' }))
+    await compare('github:acme/door#7', async ({ fields }) =>
+      octokit.request('PATCH /repos/{owner}/{repo}/issues/comments/{comment_id}', {
+        ...at,
+        comment_id: 1,
+        body: String(fields['body']),
+      }),
     )
   })
 })
