@@ -2,7 +2,9 @@ import type { EventRecord } from '../../shared/api.ts'
 import type { ResolvedTarget, SeenCode } from '../delivery/sender.ts'
 import type { EventStore } from '../events/event-store.ts'
 import type { Agent } from '../../shared/config/schema.ts'
+import type { SignatureScheme } from '../../shared/signatures/scheme.ts'
 import { textOfValue } from '../util/payload-path.ts'
+import { hasBodyToken } from './body-token.ts'
 import { isForm, isMultipart, type Payload } from './parse.ts'
 import type { WorkspaceRequest } from '../workspace/request.ts'
 import type { ByteBudget } from '../util/byte-budget.ts'
@@ -78,11 +80,12 @@ export const toEventFile = (
   agent: Agent,
   { body, headers }: Pick<KeptPayload, 'body' | 'headers'>,
   payload: Payload,
+  scheme: Partial<Pick<SignatureScheme, 'forms'>>,
 ): Buffer | undefined => {
   if (!takesFile(agent)) return undefined
   const type = headers['content-type']?.[0]
   const isJson = body.bytes.length > 0 && !isForm(type) && !isMultipart(type)
-  return isJson ? body.compact().bytes : Buffer.from(textOfValue(payload))
+  return isJson && !hasBodyToken(scheme) ? body.compact().bytes : Buffer.from(textOfValue(payload))
 }
 
 const maxPayloadBytes = 8 * 1024 * 1024

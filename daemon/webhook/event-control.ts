@@ -122,7 +122,7 @@ export const runEventAgain = (
     webhook: rule,
     receivedAt,
     known: { ...known, agent: rule.agentName },
-    payload: toEventFile(rule.agent, payload, value),
+    payload: toEventFile(rule.agent, payload, value, webhook.scheme),
     prompt: expandPrompt(rule.prompt, scope, rule.values, fenceIdFor(rule.values)),
     workspace: rule.workspace && expandWorkspace(rule.workspace, scope),
     targets: expandTargets(rule.targets, scope),
@@ -155,7 +155,7 @@ const getEventFile = (
     )
   const { body, headers, known } = kept
   const scheme = byPath.get(known.webhook ?? '')?.scheme ?? {}
-  return toEventFile(agent, kept, readPayload(body, headers, scheme))
+  return toEventFile(agent, kept, readPayload(body, headers, scheme), scheme)
 }
 
 /** Throws when the sender's own repeat of a delivery waits, runs or is done: it would run twice. */

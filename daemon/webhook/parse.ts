@@ -2,6 +2,7 @@ import { isAscii } from 'node:buffer'
 import { DoorwardError } from '../../shared/errors.ts'
 import { toPlainLine } from '../../shared/text.ts'
 import type { SignatureScheme } from '../../shared/signatures/scheme.ts'
+import { hideBodyToken } from './body-token.ts'
 import { parseMultipart } from './multipart.ts'
 import type { SignatureHeaders } from './signatures/header.ts'
 import type { VerifiedBody } from './signatures/verify.ts'
@@ -62,17 +63,19 @@ export const isMultipart = (contentType: string | undefined): boolean =>
   parseMediaType(contentType) === 'multipart/form-data'
 
 /**
- * The payload of a verified delivery: what `parse` returns, or the headers that the scheme names where its
- * sender sends no body.
+ * The payload of a verified delivery: what `parse` returns, without the token of its sender, or the headers
+ * that the scheme names where its sender sends no body.
  */
 export const readPayload = (
   body: VerifiedBody,
   headers: SignatureHeaders,
-  { emptyBody, jsonAsText }: Pick<SignatureScheme, 'emptyBody' | 'jsonAsText'>,
-): Payload =>
-  emptyBody && body.bytes.length === 0
+  scheme: Partial<Pick<SignatureScheme, 'emptyBody' | 'jsonAsText' | 'forms'>>,
+): Payload => {
+  const { emptyBody, jsonAsText } = scheme
+  return emptyBody && body.bytes.length === 0
     ? Object.fromEntries(emptyBody.flatMap((name) => toEntry(name, headers[name]?.[0])))
-    : parse(body, toBodyHeaders(headers), jsonAsText)
+    : hideBodyToken(parse(body, toBodyHeaders(headers), jsonAsText), scheme)
+}
 
 const toEntry = (name: string, value: string | undefined): [string, string][] =>
   value === undefined ? [] : [[name, value]]

@@ -122,6 +122,7 @@ const expand = (
   coalesced: ReturnType<typeof toCoalesced>,
 ): AcceptedEvent => {
   const { values } = rule
+  const { webhook, headers } = delivery
   return {
     webhook: rule,
     receivedAt: delivery.receivedAt,
@@ -130,7 +131,7 @@ const expand = (
     workspace: rule.workspace && expandWorkspace(rule.workspace, scope),
     targets: expandTargets(rule.targets, scope),
     updateKey: toUpdateKey(rule, scope, delivery.receivedAt),
-    payload: toEventFile(rule.agent, { body: verified, headers: delivery.headers }, payload),
+    payload: toEventFile(rule.agent, { body: verified, headers }, payload, webhook.scheme),
     ...describeCoalesced(coalesced),
     delivery: ofRule(key, rule.name),
   }

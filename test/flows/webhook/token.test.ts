@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { EventRecord } from '../../../shared/api.ts'
 import { run } from '../../cli/support/cli.ts'
-import { type RunningDaemon, startDaemon } from '../../support/daemon/daemon.ts'
+import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'
 import { send } from '../../support/servers/http.ts'
 import { filesIn } from '../../support/temporary.ts'
 
@@ -18,8 +18,12 @@ describe('a token that comes in the address', () => {
       `  - { path: ${path}, agent: echo, prompt_template: "{{event.a}}", secret_env: TOKEN, ${more} }\n`
     daemon = await startDaemon({
       variables: { TOKEN: secret },
+      agents: `agents:
+  echo: { kind: echo }
+  file: { kind: command, event_file: true, command: [sh, -c, 'cat "$DOORWARD_EVENT_FILE"'] }
+`,
       webhooks: `webhooks:
-${entry('/query', 'signature_scheme: token, token_in: "query:key"')}${entry('/field', 'signature_scheme: token, token_in: "field:key"')}${entry('/basic', 'signature_scheme: azure-devops')}${entry('/ours', 'signature_scheme: hmac')}`,
+${entry('/query', 'signature_scheme: token, token_in: "query:key"')}${entry('/field', 'signature_scheme: token, token_in: "field:key"')}${entry('/whole', 'signature_scheme: token, token_in: "field:key"').replace('echo', 'file').replace('event.a', 'event')}${entry('/basic', 'signature_scheme: azure-devops')}${entry('/ours', 'signature_scheme: hmac')}`,
     })
   })
   after(async () => assert.equal(await daemon.stop(), 0))
@@ -52,6 +56,15 @@ ${entry('/query', 'signature_scheme: token, token_in: "query:key"')}${entry('/fi
     ]
     for (const text of all) for (const value of [secret, wrong]) assert.ok(!text.includes(value))
     assert.match(JSON.stringify(details), /set signature_scheme: token and token_in: query:key/)
+  })
+
+  it('is not in the prompt, the answer or the file of an event when it came in the body', async () => {
+    const body = JSON.stringify({ a: 'kept', key: secret })
+    const reply = await send(`${daemon.url}/whole`, { body })
+    const { prompt, result } = await untilFinished(daemon, String(reply.json()['id']))
+    const hidden = '{"a":"kept","key":"[the token]"}'
+    assert.ok(prompt?.includes(hidden), prompt)
+    assert.equal(result, hidden)
   })
 
   for (const path of ['/query', '/field', '/basic'])
