@@ -147,7 +147,7 @@ const agentsPart = () => {
     const words =
       members.length === 1
         ? members[0].description
-        : 'Runs the program of that name, with no tools unless args grants them.'
+        : 'Runs the program of that name, with no tools unless tools or args grant them.'
     const isEmpty = table.split('\n').length < 4
     return `### kind: ${names}\n\n${escaped(words)}\n\n${isEmpty ? '' : table}`
   })

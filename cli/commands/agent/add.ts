@@ -152,7 +152,7 @@ export const newAgent = (kind: Kind, name: string, options: AgentAddOptions): Ne
       value === undefined || (Array.isArray(value) && value.length === 0) ? [] : [[key, value]],
   )
   const comment = isCliKind(kind)
-    ? `${agentClis[kind].name}, with your own login and no tools unless args grants them.`
+    ? `${agentClis[kind].name}, with your own login and no tools unless tools or args grant them.`
     : comments[kind]
   return { name, comment, keys }
 }

@@ -57,7 +57,8 @@ export const buildBwrap = (room: Room): string[] => {
     ...[...room.links].map(([at, to]) => (isShown(at) ? [] : ['--symlink', to, at])),
     ...room.read.map((path) => (isShown(path) ? [] : ['--ro-bind-try', path, path])),
     ...[...room.write].map(([at, what]) => ['--bind-try', what, at]),
-    ['--remount-ro', '/', '--unsetenv', 'XDG_RUNTIME_DIR', '--chdir', room.cwd, '--'],
+    ['--remount-ro', '/', ...room.unset.flatMap((name) => ['--unsetenv', name])],
+    ['--chdir', room.cwd, '--'],
     room.argv,
   ].flat()
 }

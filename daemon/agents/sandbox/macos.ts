@@ -1,10 +1,12 @@
+import { realpathSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import type { Room } from './room.ts'
 
 /*
  * A sandbox by sandbox-exec of macOS: users' folders, disks and temporary files are hidden, and only the room
- * of the run is open in them.
+ * of the run is open in them. Nothing can be put in another place, so a program has its own folder with its
+ * settings and logins, not a part of it.
  */
 
 const hiddenFolders = [
@@ -26,21 +28,33 @@ export const buildSandboxExec = (room: Room): string[] => [
   ...room.argv,
 ]
 
+/** Rules compare real paths: `/var` and `/tmp` are links to `/private`. */
+const withRealPath = (path: string): string[] => {
+  try {
+    return [path, realpathSync(path)]
+  } catch {
+    return [path]
+  }
+}
+
 /** In the language of profiles (SBPL) the last rule that fits decides. */
 export const buildProfile = ({
   network,
   userHome,
   doorwardHome,
+  empty,
   links,
   read,
   write,
 }: Room): string => {
   const all = (rule: string, paths: Iterable<string>) => {
-    const places = [...new Set(paths)].map((path) => `(subpath ${JSON.stringify(path)})`)
+    const places = [...new Set([...paths].flatMap(withRealPath))].map(
+      (path) => `(subpath ${JSON.stringify(path)})`,
+    )
     return places.length === 0 ? [] : [`(${rule} ${places.join(' ')})`]
   }
   const readable = [...links.keys(), ...read]
-  const writable = [...write.keys(), ...write.values()]
+  const writable = [...empty, ...write.keys(), ...write.values()]
   return [
     '(version 1)',
     '(allow default)',

@@ -5,6 +5,8 @@ export type Room = {
   readonly argv: readonly string[]
   readonly cwd: string
   readonly network: boolean
+  /** Variables that name folders which are not there. */
+  readonly unset: readonly string[]
   readonly userHome: string
   readonly doorwardHome: string
   /** Empty folders that it may write to. */

@@ -92,6 +92,9 @@ const noSandbox = ({ missing, hint }: { missing: string; hint: string }): Doorwa
   })
 }
 
+/** Of the desktop, and for temporary files, which go to `/tmp` or the folder of the run. */
+const folderVariables = ['XDG_RUNTIME_DIR', 'TMPDIR', 'TEMP', 'TMP']
+
 const furnish = async (
   wish: SandboxWish,
   run: Run,
@@ -120,6 +123,7 @@ const furnish = async (
     argv: [program, ...words],
     cwd,
     network: wish.network,
+    unset: folderVariables.filter((name) => !isInside(env[name] ?? folder, folder)),
     userHome: getUserHome(env),
     doorwardHome,
     empty: login?.folders ?? [],

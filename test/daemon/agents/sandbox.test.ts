@@ -155,6 +155,11 @@ console.log(JSON.stringify({ type: 'result', is_error: false, result: JSON.strin
     assert.match(hidden.localDetail ?? '', /No such file or directory/)
   })
 
+  it('has its own folder for temporary files, whatever that of the machine', async () => {
+    const { text } = await command(['sh', '-c', 'mktemp'], {}, { TMPDIR: join(person, 'tmp') })
+    assert.match(text, /^\/tmp\//)
+  })
+
   it('says that there is no such program as it does without one', async () => {
     const error = await getFailure(command(['no-such-program']))
     assert.deepEqual(
@@ -301,6 +306,7 @@ describe('the profile for macOS', () => {
       argv: ['claude'],
       cwd: '/Users/me/a "b"',
       network: false,
+      unset: [],
       userHome: '/Users/me',
       doorwardHome: '/Users/me/.doorward',
       empty: [],
