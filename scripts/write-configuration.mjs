@@ -90,7 +90,7 @@ const meaningOf = ({ description = '', default: given }) => {
 const escaped = (text) =>
   text
     .replaceAll('|', '\\|')
-    .replaceAll(/(\{\{.*?\}\}|[a-z]+:<[^ ]*>|[a-z_]+:NAME|<[a-z]+>[^ ,]*)/g, '`$1`')
+    .replaceAll(/(\{\{.*?\}\}|[a-z-]+:<[^ ]*>|[a-z_]+:NAME|<[a-z]+>[^ ,]*)/g, '`$1`')
 
 const isGroup = (schema) => schema.type === 'object' && schema.properties !== undefined
 

@@ -37,7 +37,7 @@ describe('cli: help', () => {
       // Code and addresses stay whole, to be copied.
       const wide = lines.filter((line) => measureWidth(line) > 80 && !/^ {4}|https?:/.test(line))
       assert.deepEqual(wide, [])
-      assert.doesNotMatch(stdout, /\*\*|^#+ |^\|/m)
+      assert.doesNotMatch(stdout, /\*\*\w|\w\*\*|^#+ |^\|/m)
     })
 
   it('lists commands and topics', async () => {
