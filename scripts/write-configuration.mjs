@@ -1,8 +1,9 @@
 // Writes docs/configuration.md from the schemas of the configuration, so that the page has every key with
-// the program's own description, and the table of senders in docs/webhooks.md from that of the verifier:
-//   node scripts/write-configuration.mjs                   writes both
-//   node scripts/write-configuration.mjs --print           writes the first to standard output, for the test
-//   node scripts/write-configuration.mjs --print-webhooks  and this the second
+// the program's own description, config/schema likewise, and the table of senders in docs/webhooks.md from
+// that of the verifier:
+//   node scripts/write-configuration.mjs                   writes all
+//   node scripts/write-configuration.mjs --print           writes docs/configuration.md to standard output, for the test
+//   node scripts/write-configuration.mjs --print-webhooks  and this the table's page
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { format, resolveConfig } from 'prettier'
@@ -229,4 +230,11 @@ const webhooks = await make(
 
 if (process.argv.includes('--print')) process.stdout.write(configuration.page)
 else if (process.argv.includes('--print-webhooks')) process.stdout.write(webhooks.page)
-else for (const { target, page } of [configuration, webhooks]) writeFileSync(target, page)
+else {
+  for (const { target, page } of [configuration, webhooks]) writeFileSync(target, page)
+  for (const name of ['webhooks', 'agents', 'gateway'])
+    writeFileSync(
+      new URL(`../config/schema/${name}.json`, import.meta.url),
+      `${JSON.stringify(toJsonSchema(name), null, 2)}\n`,
+    )
+}

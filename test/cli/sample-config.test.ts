@@ -80,7 +80,7 @@ describe('the sample configuration', () => {
       assert.equal(
         stdout,
         await packageFile(`config/schema/${name}.json`),
-        `run: node dist/bin/doorward.cjs config schema ${name} > config/schema/${name}.json`,
+        'run: node scripts/write-configuration.mjs',
       )
     })
   }
