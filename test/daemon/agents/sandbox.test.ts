@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { chmod, copyFile, mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { delimiter, dirname, join } from 'node:path'
+import { promisify } from 'node:util'
 import { runCli } from '../../../daemon/agents/cli-agent.ts'
 import { runCommand } from '../../../daemon/agents/invoke.ts'
 import { runProcess } from '../../../daemon/agents/process.ts'
@@ -214,6 +216,20 @@ console.log(JSON.stringify({ type: 'result', is_error: false, result: JSON.strin
         error.localDetail ?? '',
         /lets .*bwrap create no namespaces: bwrap: setting up uid map: Permission denied; allow user namespaces/,
       )
+    })
+
+    it('is noticed where there are no more user namespaces', async () => {
+      const probe = new URL('../../../shared/sandbox/probe.js', import.meta.url).href
+      const script = `console.log(JSON.stringify(await (await import(process.argv[1])).findSandbox(process.env)))`
+      const { stdout } = await promisify(execFile)(
+        'bwrap',
+        [
+          '--unshare-user --disable-userns --ro-bind / / --dev /dev --proc /proc'.split(' '),
+          [process.execPath, '--input-type=module', '-e', script, probe],
+        ].flat(),
+      )
+      const { missing } = JSON.parse(stdout) as { missing?: string }
+      assert.match(missing ?? '', /^this system lets \S+ create no namespaces: bwrap: Creating new/)
     })
 
     it('is not made for a folder that contains the home', async () => {
