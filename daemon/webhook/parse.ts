@@ -90,12 +90,16 @@ const maxFormFields = 100
 
 /** The beginning of every JSON document that can contain a form field; no form begins like this. */
 const beginsLikeJson = /^\s*["[{]/
+/** A multipart form begins with its boundary. */
+const beginsLikeMultipart = /^(?:\r\n)?--/
 
 const parseForm = (form: string): Payload => {
   // No signature covers the content type: signed JSON that is sent again as a form must not be parsed from
   // a `&payload=` in the middle of some title.
   if (beginsLikeJson.test(form))
     throw unsupported('is JSON that is called a form', 'send it as application/json')
+  if (beginsLikeMultipart.test(form))
+    throw unsupported('is a multipart form', 'send it as multipart/form-data')
   // Counted before parsing, as one body can contain millions of empty fields.
   if (form.split('&', maxFormFields + 1).length > maxFormFields)
     throw unsupported('is a form', `a form has at most ${maxFormFields} fields`)

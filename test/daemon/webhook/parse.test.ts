@@ -92,6 +92,12 @@ describe('parse', () => {
     ['the same, after white space', ' \n{"a":"&payload={}&"}', 'media-type-unsupported', form],
     ['the same, after a mark', '\ufeff["&payload={}&"]', 'media-type-unsupported', form],
     ['a JSON text that is called a form', '"&payload={}&"', 'media-type-unsupported', form],
+    [
+      'a multipart form that is called a form',
+      '--b\r\n&payload={}&',
+      'media-type-unsupported',
+      form,
+    ],
     ['a form that codes no UTF-8', 'payload=%7B%22a%22%3A%22%E9%22%7D', 'payload-not-json', form],
     ['a form with half a character', 'payload=1&x=%F0%9F%98', 'payload-not-json', form],
     ['a form with a surrogate', 'payload=1&%ED%A0%80=x', 'payload-not-json', form],
