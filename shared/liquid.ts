@@ -21,8 +21,8 @@ import { each, formatPath, type Path } from './paths.ts'
  * writes a value in another way (`echo`, `cycle`), or that reads a file.
  */
 
-/** A piece of a rendered template: its own text, or with `from` what an output wrote. */
-export type Piece = { readonly text: string; readonly from?: string }
+/** A piece of a rendered template: its own text, with `from` what an output wrote, or the place of a context. */
+export type Piece = { readonly text: string; readonly from?: string; readonly context?: string }
 
 /** Writes a value. `isComposed` for JSON, and for a text that may be made of several values. */
 export type WriteValue = (value: unknown, isComposed: boolean) => string
@@ -54,13 +54,17 @@ const ofOneText = new Set([
 ])
 
 /**
- * Parses a template. `checkPath` throws for a value that no delivery has. Throws `config-invalid` with the
- * line of the first fault.
+ * Parses a template. `checkPath` throws for a value that no delivery has; `toContextPath` knows the text of an
+ * output that is the place of a context. Throws `config-invalid` with the line of the first fault.
  */
-export const parseLiquid = (source: string, checkPath: (path: Path) => void): LiquidTemplate => {
+export const parseLiquid = (
+  source: string,
+  checkPath: (path: Path) => void,
+  toContextPath: (text: string) => Path | undefined = () => undefined,
+): LiquidTemplate => {
   engine ??= loadEngine()
   const { parse, render } = engine
-  const { nodes, variables, inside } = parse(source)
+  const { nodes, variables, inside, contexts } = parse(source, toContextPath)
   for (const { path, line } of variables)
     try {
       checkPath(path)
@@ -72,17 +76,21 @@ export const parseLiquid = (source: string, checkPath: (path: Path) => void): Li
     }
   return {
     source,
-    paths: [...variables.map(({ path }) => path), ...inside],
+    paths: [...variables.map(({ path }) => path), ...inside, ...contexts],
     render: (scope, write) => render(nodes, scope, write),
   }
 }
 
 type Engine = {
-  readonly parse: (source: string) => {
+  readonly parse: (
+    source: string,
+    toContextPath: (text: string) => Path | undefined,
+  ) => {
     readonly nodes: Template[]
     readonly variables: readonly { readonly path: Path; readonly line: number }[]
     /** What is read by way of the names that loops and assignments give. */
     readonly inside: readonly Path[]
+    readonly contexts: readonly Path[]
   }
   readonly render: (nodes: Template[], scope: object, write: WriteValue) => Piece[]
 }
@@ -92,7 +100,6 @@ let engine: Engine | undefined
 
 const loadEngine = (): Engine => {
   const liquidjs = createRequire(import.meta.url)('liquidjs') as typeof LiquidJs
-  const { Parser, Tokenizer, TypeGuards, toValueSync } = liquidjs
 
   const liquid = new liquidjs.Liquid({
     ownPropertyOnly: true,
@@ -107,40 +114,13 @@ const loadEngine = (): Engine => {
   liquid.unregisterFilter('raw')
   const filters = Object.keys(liquid.filters)
 
-  class ValueOutput extends liquidjs.Output {
-    readonly #isOneText = isOneText(this);
-
-    override *render(context: Context, emitter: Emitter): IterableIterator<unknown> {
-      const value: unknown = yield this.value.value(context, false)
-      const isComposed = typeof value === 'object' || !this.#isOneText
-      const written = new Written(value, isComposed, textOf(this))
-      context.memoryLimit.use(String(written).length)
-      emitter.write(written)
-    }
-  }
-
-  /** The parser of everything, also of what is inside tags. */
-  class ValueParser extends Parser {
-    override parseToken(token: TopLevelToken, rest: TopLevelToken[]) {
-      try {
-        if (TypeGuards.isTagToken(token)) checkTag(token)
-        if (!TypeGuards.isOutputToken(token)) return super.parseToken(token, rest)
-        checkAnyItem(token.getText())
-        const { operators } = liquid.options
-        const tokenizer = new Tokenizer(token.input, operators, token.file, token.contentRange)
-        tokenizer.readFilteredValue()
-        if (!tokenizer.end()) throw new Error('expected "|" before filter')
-        return new ValueOutput(token, liquid)
-      } catch (error) {
-        throw toParseError(error, filters, token)
-      }
-    }
-  }
+  const ValueParser = createParser(liquidjs, liquid)
 
   return {
-    parse: (source) => {
+    parse: (source, toContextPath) => {
       try {
-        const nodes = new ValueParser(liquid).parse(source)
+        const parser = new ValueParser(toContextPath)
+        const nodes = parser.parse(source)
         const { globals, variables } = liquid.analyzeSync(nodes)
         const ofDelivery = Object.values(globals)
           .flat()
@@ -148,6 +128,7 @@ const loadEngine = (): Engine => {
         const all = Object.values(variables).flat()
         return {
           nodes,
+          contexts: parser.contexts,
           variables: ofDelivery,
           inside: resolveNames(
             source,
@@ -162,12 +143,83 @@ const loadEngine = (): Engine => {
       const emitter = new PieceEmitter(write)
       const context = new liquidjs.Context(scope, liquid.options, { sync: true }, { liquid })
       try {
-        toValueSync(liquid.renderer.renderTemplates(nodes, context, emitter))
+        liquidjs.toValueSync(liquid.renderer.renderTemplates(nodes, context, emitter))
       } catch (error) {
         throw toRenderError(error)
       }
       return emitter.pieces
     },
+  }
+}
+
+/** The class of the parser of everything, also of what is inside tags. */
+const createParser = (
+  { Output, Parser, Tokenizer, TypeGuards }: typeof LiquidJs,
+  liquid: LiquidJs.Liquid,
+) => {
+  const filters = Object.keys(liquid.filters)
+
+  class ValueOutput extends Output {
+    readonly #isOneText = isOneText(this);
+
+    override *render(context: Context, emitter: Emitter): IterableIterator<unknown> {
+      const value: unknown = yield this.value.value(context, false)
+      const isComposed = typeof value === 'object' || !this.#isOneText
+      const written = new Written(value, isComposed, textOf(this))
+      context.memoryLimit.use(String(written).length)
+      emitter.write(written)
+    }
+  }
+
+  /** `{{context.diff}}`, which is no value yet: for the analysis it reads nothing. */
+  class ContextOutput extends Output {
+    override *render(_context: Context, emitter: Emitter): IterableIterator<unknown> {
+      emitter.write(yield new ContextPlace(textOf(this).slice('context.'.length)))
+    }
+
+    override *arguments(): IterableIterator<never> {
+      // None.
+    }
+  }
+
+  return class ValueParser extends Parser {
+    readonly contexts: Path[] = []
+    readonly #toContextPath: (text: string) => Path | undefined
+    #isCaptured = false
+
+    constructor(toContextPath: (text: string) => Path | undefined) {
+      super(liquid)
+      this.#toContextPath = toContextPath
+    }
+
+    override parseToken(token: TopLevelToken, rest: TopLevelToken[]) {
+      try {
+        if (TypeGuards.isTagToken(token)) checkTag(token)
+        if (!TypeGuards.isOutputToken(token)) return this.#parseOther(token, rest)
+        const place = this.#isCaptured ? undefined : this.#toContextPath(token.content)
+        if (place) {
+          this.contexts.push(place)
+          return new ContextOutput(token, liquid)
+        }
+        checkAnyItem(token.getText())
+        const { operators } = liquid.options
+        const tokenizer = new Tokenizer(token.input, operators, token.file, token.contentRange)
+        tokenizer.readFilteredValue()
+        if (!tokenizer.end()) throw new Error('expected "|" before filter')
+        return new ValueOutput(token, liquid)
+      } catch (error) {
+        throw toParseError(error, filters, token)
+      }
+    }
+
+    /** A tag reads what is inside it while it is made. */
+    #parseOther(token: TopLevelToken, rest: TopLevelToken[]) {
+      const before = this.#isCaptured
+      this.#isCaptured ||= TypeGuards.isTagToken(token) && token.name === 'capture'
+      const parsed = super.parseToken(token, rest)
+      this.#isCaptured = before
+      return parsed
+    }
   }
 }
 
@@ -211,6 +263,15 @@ class Written {
   }
 }
 
+/** What `{{context.diff}}` writes. */
+class ContextPlace {
+  readonly name: string
+
+  constructor(name: string) {
+    this.name = name
+  }
+}
+
 class PieceEmitter {
   readonly buffer = ''
   readonly pieces: Piece[] = []
@@ -221,11 +282,13 @@ class PieceEmitter {
   }
 
   write(written: unknown): void {
-    const piece =
-      written instanceof Written
-        ? { text: this.#write(written.value, written.isComposed), from: written.from }
-        : { text: String(written) }
-    this.pieces.push(piece)
+    if (written instanceof ContextPlace) this.pieces.push({ text: '', context: written.name })
+    else if (written instanceof Written)
+      this.pieces.push({
+        text: this.#write(written.value, written.isComposed),
+        from: written.from,
+      })
+    else this.pieces.push({ text: String(written) })
   }
 }
 

@@ -5,7 +5,10 @@ import { formatPath, parsePath, type Path } from './paths.ts'
 import { presetSchemes } from './signatures/presets.ts'
 import { didYouMean } from './text.ts'
 
-/** A parsed template. Its paths begin with `event`, `headers`, `webhook` or `delivery`. */
+/**
+ * A parsed template. Its paths begin with `event`, `headers`, `webhook` or `delivery`, and in a prompt also with
+ * `context`.
+ */
 export type Template = {
   readonly source: string
   readonly parts: readonly (string | Path)[]
@@ -13,6 +16,10 @@ export type Template = {
 
 /** A template of a prompt: with tags or filters it is Liquid. */
 export type PromptTemplate = Template | LiquidTemplate
+
+/** What `{{context.<name>}}` of a prompt can be. */
+export const contextNames = ['diff', 'files', 'commits'] as const
+export type ContextName = (typeof contextNames)[number]
 
 /** True for a template without placeholders. */
 export const isFixed = ({ parts }: Template): boolean =>
@@ -44,7 +51,15 @@ export const literalText = (source: string): string =>
 
 /** Parses the template of a prompt. Throws `config-invalid`. */
 export const parsePrompt = (source: string): PromptTemplate =>
-  isLiquid(source) ? parseLiquid(source, checkScopePath) : parseTemplate(source)
+  isLiquid(source)
+    ? parseLiquid(source, checkScopePath, toContextPath)
+    : parseTemplates(source, toContextPath)
+
+/** The path of `context.diff`, alone in its braces. */
+const toContextPath = (text: string): Path | undefined => {
+  const name = contextNames.find((known) => text === `context.${known}`)
+  return name && ['context', name]
+}
 
 /** True for a template with a tag other than `{% raw %}`, or with a filter. */
 const isLiquid = (source: string): boolean => {
@@ -60,7 +75,18 @@ const hasFilter = (text: string): boolean =>
  * everything between `{% raw %}` and `{% endraw %}`. Throws `config-invalid` with all other names between
  * double braces.
  */
-export const parseTemplate = (source: string): Template => {
+export const parseTemplate = (source: string): Template => parseTemplates(source, () => undefined)
+
+/** The names that `{{context.<name>}}` of a prompt reads. */
+export const contextsIn = (prompt: PromptTemplate): ContextName[] =>
+  contextNames.filter((known) =>
+    pathsIn(prompt).some(([root, name]) => root === 'context' && name === known),
+  )
+
+const parseTemplates = (
+  source: string,
+  toOwnPath: (expression: string) => Path | undefined,
+): Template => {
   if (source.replaceAll(anyPart, '').includes('{%'))
     throw new DoorwardError('config-invalid', 'only prompt_template can have tags such as {% if %}')
   const parts: (string | Path)[] = []
@@ -76,7 +102,10 @@ export const parseTemplate = (source: string): Template => {
     }
     try {
       const isAfterDollar = source[match.index - 1] === '$'
-      parts.push(parsePlaceholder(expression.trim(), `${isAfterDollar ? '$' : ''}${match[0]}`))
+      parts.push(
+        toOwnPath(expression.trim()) ??
+          parsePlaceholder(expression.trim(), `${isAfterDollar ? '$' : ''}${match[0]}`),
+      )
     } catch (error) {
       if (!(error instanceof DoorwardError)) throw error
       wrong.set(`{{${expression.trim()}}}`, error)
@@ -91,7 +120,7 @@ export const parseTemplate = (source: string): Template => {
   return { source, parts }
 }
 
-const roots = ['event', 'headers', 'webhook', 'delivery']
+const roots = ['event', 'headers', 'webhook', 'delivery', 'context']
 
 /** The error for a name that is not the name of a value, where literal braces may be meant. */
 const unknownName = (expression: string, written = `{{${expression}}}`): DoorwardError =>
@@ -105,9 +134,24 @@ const unknownName = (expression: string, written = `{{${expression}}}`): Doorwar
     },
   )
 
+/** The error for a context at a place where it cannot stand. */
+const unknownContext = (name: string): DoorwardError =>
+  (contextNames as readonly string[]).includes(name)
+    ? new DoorwardError(
+        'config-invalid',
+        `it can only stand in prompt_template, as {{context.${name}}}: no filter, condition or variable can read it`,
+      )
+    : new DoorwardError(
+        'config-invalid',
+        `there is no such context: ${contextNames.join(', ')} can be used`,
+        { hint: didYouMean(name, contextNames) },
+      )
+
 const parsePlaceholder = (expression: string, written: string): Path => {
   if (hasFilter(expression))
     throw new DoorwardError('config-invalid', 'only prompt_template can have filters')
+  const [, context] = /^context\.([\w-]+)/.exec(expression) ?? []
+  if (context !== undefined) throw unknownContext(context)
   if (!/^(event|headers|webhook|delivery)([.[]|$)/.test(expression))
     throw unknownName(expression, written)
   const path = parsePath(expression)
@@ -120,6 +164,7 @@ const parsePlaceholder = (expression: string, written: string): Path => {
 export const checkScopePath = (path: Path): void => {
   const [root, name = ''] = path
   if (root === 'event' || fixedPaths.has(formatPath(path))) return
+  if (root === 'context') throw unknownContext(String(name))
   if (root !== 'headers') throw unknownName(formatPath(path))
   if (path.length !== 2 || typeof name !== 'string' || !headerNameForm.test(name))
     throw new DoorwardError('config-invalid', 'write headers.<name>, the name of one header')

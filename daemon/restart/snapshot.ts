@@ -155,6 +155,7 @@ const copyAccepted = ({
   updateKey,
   code,
   workspace,
+  context,
   coalesced,
   delivery,
 }: AcceptedEvent): AcceptedCopy => {
@@ -170,6 +171,7 @@ const copyAccepted = ({
     updateKey,
     code,
     workspace,
+    context,
     coalesced,
     delivery,
   }

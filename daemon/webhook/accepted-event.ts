@@ -9,6 +9,7 @@ import { isForm, isMultipart, type Payload } from './parse.ts'
 import type { WorkspaceRequest } from '../workspace/request.ts'
 import type { ByteBudget } from '../util/byte-budget.ts'
 import type { CompiledRule } from './compiled-webhook.ts'
+import type { ContextRequest } from './prompt.ts'
 import type { DeliveryKey } from './dedupe.ts'
 import type { Coalesced } from './rules/groups.ts'
 import type { SignatureHeaders } from './signatures/header.ts'
@@ -27,6 +28,8 @@ export type AcceptedEvent = {
   readonly payload?: Buffer | undefined
   /** The code that its agent sees. */
   readonly workspace?: WorkspaceRequest | undefined
+  /** What its prompt has places for. */
+  readonly context?: ContextRequest | undefined
   readonly targets: readonly ResolvedTarget[]
   /** With `update`: what identifies the comment that the answer updates. */
   readonly updateKey?: string | undefined

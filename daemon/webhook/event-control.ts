@@ -18,7 +18,7 @@ import {
 } from './accepted-event.ts'
 import { findMiss, readEventKind } from './rules/choose.ts'
 import { readPayload } from './parse.ts'
-import { expandPrompt, fenceIdFor } from './prompt.ts'
+import { makePrompt } from './prompt.ts'
 import { expandWorkspace } from '../workspace/request.ts'
 import { expandTargets } from './targets.ts'
 
@@ -123,7 +123,7 @@ export const runEventAgain = (
     receivedAt,
     known: { ...known, agent: rule.agentName },
     payload: toEventFile(rule.agent, payload, value, webhook.scheme),
-    prompt: expandPrompt(rule.prompt, scope, rule.values, fenceIdFor(rule.values)),
+    ...makePrompt(rule, scope),
     workspace: rule.workspace && expandWorkspace(rule.workspace, scope),
     targets: expandTargets(rule.targets, scope),
     updateKey: toUpdateKey(rule, scope, receivedAt),

@@ -2,7 +2,6 @@ import type { EventRecord, Stage, TargetResult } from '../../shared/api.ts'
 import { DoorwardError, errorName } from '../../shared/errors.ts'
 import { currentStage } from '../../shared/event-stages.ts'
 import { toPlainText } from '../../shared/text.ts'
-import type { Invoke } from '../agents/invoke.ts'
 import type { Deliver } from '../delivery/deliver.ts'
 import { type EventChanges, newEventId } from '../events/event-record.ts'
 import type { EventStore } from '../events/event-store.ts'
@@ -10,10 +9,8 @@ import type { Log } from '../log/log.ts'
 import type { EventQueue, Job } from '../queue.ts'
 import { cancelled, isCancelled } from '../util/abort.ts'
 import type { SeenCode } from '../delivery/sender.ts'
-import { toCommitMessage } from '../delivery/targets/pull-request.ts'
-import type { Workspace } from '../workspace/workspace.ts'
-import type { PrepareWorkspace } from '../workspace/workspaces.ts'
 import type { AcceptedEvent, RetryableEvents } from './accepted-event.ts'
+import { type AskParts, createAsk } from './ask.ts'
 import type { SeenDeliveries } from './dedupe.ts'
 import type { EventGroups } from './rules/groups.ts'
 import type { RunBudgets } from './rules/budgets.ts'
@@ -265,9 +262,7 @@ type Run = {
 /** Runs the agent of one event and delivers the answer. Never rejects; resolves with the final changes. */
 type RunToEnd = (run: Run) => Promise<Partial<EventRecord>>
 
-type RunToEndParts = {
-  readonly prepareWorkspace: PrepareWorkspace
-  readonly invoke: Invoke
+type RunToEndParts = AskParts & {
   readonly deliver: Deliver
   readonly events: EventStore
   readonly log: Log
@@ -276,23 +271,8 @@ type RunToEndParts = {
 type Durations = EventRecord['durations']
 
 export const createRunToEnd = (parts: RunToEndParts): RunToEnd => {
-  const { prepareWorkspace, invoke, deliver, events, log } = parts
-  const ask = async ({ id, event, signal }: Run) => {
-    const { webhook, prompt, payload, known } = event
-    const { deliveryId, rule } = known
-    const question = { prompt, webhook: webhook.path, rule, eventId: id, deliveryId, payload }
-    const workspace = event.workspace && (await prepareWorkspace(event.workspace, id, signal))
-    try {
-      const code = workspace && { path: workspace.path, access: event.workspace.access }
-      const asked = { ...question, workspace: code }
-      const answer = await invoke(webhook.agentName, webhook.agent, asked, signal)
-      const change = workspace && (await captureChange(workspace, event, id, answer.text))
-      const seen: SeenCode | undefined = workspace && { head: workspace.head, change }
-      return { answer, seen, notes: workspace?.notes ?? [] }
-    } finally {
-      await workspace?.release()
-    }
-  }
+  const { deliver, events, log } = parts
+  const ask = createAsk(parts)
   const bringToTargets = async (
     { id, event, signal, change }: Run,
     text: string,
@@ -373,19 +353,6 @@ export const createRunToEnd = (parts: RunToEndParts): RunToEnd => {
       return { durations: time(), ...failedEnd(stage, error) }
     }
   }
-}
-
-/** Commits what the agent changed, when a target wants it: the worktree is gone when that is delivered. */
-const captureChange = async (
-  workspace: Workspace,
-  { workspace: request, targets }: AcceptedEvent,
-  id: string,
-  text: string,
-): Promise<SeenCode['change']> => {
-  if (request?.access !== 'write' || !targets.some(({ kind }) => kind === 'pull-request'))
-    return undefined
-  const ref = await workspace.commit(toCommitMessage(text, id))
-  return ref === undefined ? 'none' : { gitDir: workspace.gitDir, ref }
 }
 
 /** True when no target can be used, which is known before the agent runs. */

@@ -1,6 +1,7 @@
 import { DoorwardError } from '../errors.ts'
 import type { Path } from '../paths.ts'
 import {
+  type ContextName,
   parsePrompt,
   parseTemplate,
   pathsIn,
@@ -13,7 +14,12 @@ import { type Filter, parseFilter, valueConditions } from '../filter/conditions.
 import type { Agent } from './schema.ts'
 import { parseTarget, type Target, targetPaths } from '../targets/targets.ts'
 import type { RuleEntry } from './webhook-schema.ts'
-import { parseWorkspace, workspacePaths, type WorkspaceSettings } from './workspace.ts'
+import {
+  parseWorkspace,
+  usualContextBytes,
+  workspacePaths,
+  type WorkspaceSettings,
+} from './workspace.ts'
 import type { Problem, YamlFile, YamlPath } from './yaml.ts'
 
 /** What runs for a delivery to a webhook, compiled once. A definition without `rules` has one without a name. */
@@ -31,6 +37,10 @@ export type Rule = {
     readonly maxValueLength: number | undefined
   }
   readonly workspace: WorkspaceSettings | undefined
+  /** What `{{context.<name>}}` of the prompt can be. */
+  readonly context: readonly ContextName[]
+  /** Bytes of each. */
+  readonly contextLimit: number
   readonly targets: readonly Target[]
   /** Whether an empty answer is delivered. */
   readonly deliverEmpty: boolean
@@ -60,7 +70,10 @@ export type ValidRuleFields = { readonly [Key in keyof RuleEntry]?: RuleEntry[Ke
 
 /** The parsed fields of one rule that are given and valid. */
 export type ParsedRule = Partial<
-  Pick<Rule, 'on' | 'filter' | 'prompt' | 'workspace' | 'targets' | 'coalesce' | 'update'>
+  Pick<
+    Rule,
+    'on' | 'filter' | 'prompt' | 'workspace' | 'context' | 'targets' | 'coalesce' | 'update'
+  >
 >
 
 /** Checks what a schema cannot in the fields of a rule, which stand at `place` of the file. */
@@ -112,6 +125,7 @@ export const checkRule = (
     ...(filter && { filter: conditions }),
     ...(prompt && { prompt }),
     ...(workspace && { workspace }),
+    ...(entry.context && { context: entry.context }),
     ...(deliverTo !== undefined && { targets }),
     ...(coalesce && { coalesce }),
     ...(entry.update !== undefined && { update: entry.update }),
@@ -157,7 +171,7 @@ export const scopePaths = ({
 export const compileRule = (
   entry: RuleEntry & { readonly name?: string },
   agents: Readonly<Record<string, Agent>>,
-  { on, prompt, filter = [], workspace, targets = [], coalesce }: ParsedRule,
+  { on, prompt, filter = [], workspace, context = [], targets = [], coalesce }: ParsedRule,
 ): Rule => {
   const { agent: agentName = '' } = entry
   const agent = agents[agentName]
@@ -172,6 +186,8 @@ export const compileRule = (
     prompt,
     values: getValues(entry, agent),
     workspace,
+    context,
+    contextLimit: entry.context_limit ?? usualContextBytes,
     targets,
     deliverEmpty: entry.deliver_empty ?? false,
     coalesce,

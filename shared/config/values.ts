@@ -30,15 +30,23 @@ export const optionalDuration = (meaning: string) =>
 /** How old a delivery may be: as old as those that are remembered, so that none runs twice. */
 export const deliveryAge = milliseconds.refine((ms) => ms <= 86_400_000, 'must be at most 24h')
 
+const bytes = z
+  .string(notSize)
+  .regex(/^\d+(b|kb|mb|gb)$/, notSize)
+  .transform(parseBytes)
+
 /** A size with its default, parsed to bytes. */
 export const size = (text: string, meaning: string) =>
-  z
-    .string(notSize)
-    .regex(/^\d+(b|kb|mb|gb)$/, notSize)
-    .transform(parseBytes)
-    .refine((bytes) => bytes > 0 && bytes <= largestSize, 'must be between 1b and 1024gb')
+  bytes
+    .refine((count) => count > 0 && count <= largestSize, 'must be between 1b and 1024gb')
     .prefault(text)
     .describe(`${meaning} Default ${text}.`)
+
+/** Of a text for a model. */
+export const contextSize = bytes.refine(
+  (count) => count >= 1024 && count <= 16 * 1024 ** 2,
+  'must be between 1kb and 16mb',
+)
 
 /** True for a long run of letters and digits, as in generated secrets and not in names. */
 const looksLikeSecret = (name: string): boolean =>

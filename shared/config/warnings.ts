@@ -2,7 +2,7 @@ import { networkWarnings } from '../network/warnings.ts'
 import { findUnknownEvent } from '../sender-events.ts'
 import { startsWithEvent } from '../paths.ts'
 import { getKeySource, isAnyoneSigned } from '../signatures/scheme.ts'
-import { literalText, pathsIn } from '../templates.ts'
+import { contextsIn, literalText, pathsIn } from '../templates.ts'
 import { didYouMean } from '../text.ts'
 import { describePermission } from '../agents/schema.ts'
 import { describeReach, runsProgram, wantsSandbox } from '../agents/tools.ts'
@@ -33,6 +33,7 @@ export const collectWarnings = (config: Config, env: NodeJS.ProcessEnv): Warning
         ...templateWarnings(describeRule(webhook.path, rule), rule),
         ...filterWarnings(webhook, rule),
         ...eventWarnings(webhook, rule),
+        ...contextWarnings(describeRule(webhook.path, rule), rule),
       ]),
       ...twinWarnings(webhook),
     ]),
@@ -225,6 +226,20 @@ const twinWarnings = ({ path, rules }: Pick<Webhook, 'path' | 'rules'>): Warning
 
 const toRun = ({ on, filter, agentName, prompt }: Rule): string =>
   JSON.stringify([on, filter, agentName, prompt.source])
+
+/** A context that is made for nothing. */
+const contextWarnings = (path: string, { context, prompt }: Rule): Warning[] => {
+  const used = contextsIn(prompt)
+  return context
+    .filter((name) => !used.includes(name))
+    .flatMap((name) =>
+      warn(
+        'context-unused',
+        `webhook ${path}: context has ${name}, and the prompt has no {{context.${name}}}`,
+        `write {{context.${name}}} where it belongs in prompt_template, or take ${name} out of context`,
+      ),
+    )
+}
 
 /** Providers of gateway.yaml without the endpoints of a login. */
 const providerWarnings = ({ gateway }: Config): Warning[] =>

@@ -1,9 +1,11 @@
 import { z } from 'zod'
 import { pathFault } from '../errors.ts'
 import { filterSchema } from '../filter/conditions.ts'
+import { contextNames } from '../templates.ts'
 import { senderFields } from './sender-fields.ts'
 import { signatureFields } from './signature-fields.ts'
 import {
+  contextSize,
   deliveryAge,
   environmentName,
   headerName,
@@ -56,6 +58,18 @@ const ruleFields = {
   workspace: workspaceSchema
     .optional()
     .describe('The code that the agent sees: a commit of a repository, checked out for each run.'),
+  context: z
+    .array(z.enum(contextNames))
+    .min(1)
+    .optional()
+    .describe(
+      'What {{context.<name>}} of the prompt can be, from the workspace: diff, files, commits. Default: nothing.',
+    ),
+  context_limit: contextSize
+    .optional()
+    .describe(
+      'Maximum size of each context; what is over it is left out, and said. Default 200kb.',
+    ),
   deliver_to: z
     .union([z.string(), z.array(z.string()).min(1)])
     .optional()
@@ -163,6 +177,8 @@ export const webhookSchema = z
     ...senderFields,
     filter: ruleFields.filter,
     workspace: ruleFields.workspace,
+    context: ruleFields.context,
+    context_limit: ruleFields.context_limit,
     deliver_to: ruleFields.deliver_to,
     deliver_empty: ruleFields.deliver_empty,
     update: ruleFields.update,

@@ -11,6 +11,7 @@ import { checkSenderFields } from './sender-fields.ts'
 import { checkSignatureFields, findSignatureHeaders, readScheme } from './signature-fields.ts'
 import { ruleSchema, type WebhookEntry, webhookSchema } from './webhook-schema.ts'
 import { isSlackReply } from '../targets/targets.ts'
+import { checkContext } from './workspace.ts'
 import type { Problem, YamlFile, YamlPath } from './yaml.ts'
 
 /** One webhook definition, compiled once so that requests parse nothing of it. */
@@ -111,6 +112,7 @@ const checkRules = (
   if (!Array.isArray(list)) {
     checkNeeded([place], file, problems)
     checkOutputs(shared, place, place, file, problems)
+    checkTogether(shared, [place], file, problems)
     return [shared]
   }
   const rules = list.map((rule: unknown, number) => {
@@ -127,6 +129,7 @@ const checkRules = (
       file,
       problems,
     )
+    checkTogether(merged, [at, place], file, problems)
     return merged
   })
   checkNames(list, [...place, 'rules'], file, problems)
@@ -174,6 +177,26 @@ const checkEvents = (
     ),
   )
 }
+
+/** Checks fields that may stand in a rule or at its webhook; a fault is reported where the field is. */
+const checkTogether = (
+  rule: ParsedRule,
+  places: readonly YamlPath[],
+  file: YamlFile,
+  problems: Problem[],
+): void => {
+  const isGiven = (field: string) => (place: YamlPath) =>
+    getValueAt(file.value, [...place, field]) !== undefined
+  // The schema, or the template, reports what is wrong with one of them.
+  if (fieldsOfContext.some((field) => places.some(isGiven(field)) && !rule[parsedAs[field]])) return
+  checkContext(rule, (field, reason, hint) => {
+    const place = places.find(isGiven(field)) ?? places[0] ?? []
+    problems.push(file.problemAt([...place, field], reason, hint))
+  })
+}
+
+const parsedAs = { context: 'context', prompt_template: 'prompt', workspace: 'workspace' } as const
+const fieldsOfContext = ['context', 'prompt_template', 'workspace'] as const
 
 /** What a rule cannot do without stands in it, or at its webhook. */
 const checkNeeded = (

@@ -1,7 +1,15 @@
 import { z } from 'zod'
 import { DoorwardError } from '../errors.ts'
 import type { Path } from '../paths.ts'
-import { isFixed, parseTemplate, pathsIn, type Template } from '../templates.ts'
+import {
+  type ContextName,
+  contextsIn,
+  isFixed,
+  parseTemplate,
+  pathsIn,
+  type PromptTemplate,
+  type Template,
+} from '../templates.ts'
 import { isLoginName } from './name-forms.ts'
 
 /** What a rule says about the code that its agent sees. */
@@ -19,9 +27,8 @@ export type WorkspaceSettings = {
 /** It is the first that can do without the owner's own configuration. */
 export const oldestGit = '2.32'
 
-/** What `{{context.<name>}}` of a prompt can hold. */
-export const contextNames = ['diff', 'files', 'commits', 'failed-logs', 'comments'] as const
-export type ContextName = (typeof contextNames)[number]
+/** Bytes of one context, where `context_limit` does not say otherwise. */
+export const usualContextBytes = 200 * 1024
 
 const template = z.string().min(1)
 const unsupported = (what: string) =>
@@ -72,6 +79,37 @@ export const parseWorkspace = (entry: z.output<typeof workspaceSchema>): Workspa
     access,
     depth,
   }
+}
+
+/** Checks that `context`, the prompt and the workspace of a rule go together. */
+export const checkContext = (
+  {
+    context = [],
+    prompt,
+    workspace,
+  }: {
+    readonly context?: readonly ContextName[] | undefined
+    readonly prompt?: PromptTemplate | undefined
+    readonly workspace?: WorkspaceSettings | undefined
+  },
+  at: (key: 'context' | 'workspace', reason: string, hint: string) => void,
+): void => {
+  const missing = (prompt ? contextsIn(prompt) : []).filter((name) => !context.includes(name))
+  if (missing.length > 0)
+    at(
+      'context',
+      `prompt_template has ${missing.map((name) => `{{context.${name}}}`).join(', ')}, which this does not name`,
+      `write context: [${[...context, ...missing].join(', ')}]`,
+    )
+  if (context.length === 0) return
+  if (!workspace)
+    at('context', 'it needs a workspace', 'say which code it is of: doorward help workspaces')
+  else if (!workspace.base)
+    at(
+      'workspace',
+      `${context[0]} needs a base`,
+      'write into workspace what its ref is compared with',
+    )
 }
 
 /** The paths of the values that it reads of a delivery. */

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { parsePrompt, pathsIn } from '../../shared/templates.ts'
+import { contextsIn, parsePrompt, pathsIn } from '../../shared/templates.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { formatPath } from '../../shared/paths.ts'
 
@@ -70,6 +70,19 @@ describe('the template of a prompt', () => {
     assert.equal(fault('{{evnt.title}}').hint, 'did you mean "event"?')
   })
 
+  it('has the place of a context, which is no value yet', () => {
+    const template = parsePrompt(
+      '{% capture a %}x{% endcapture %}{% for c in event.a %}{{- context.diff -}} + {{ c }}{% endfor %}',
+    )
+    assert.deepEqual(contextsIn(template), ['diff'])
+    assert.ok('render' in template)
+    assert.deepEqual(template.render({ event: { a: [1] } }, String), [
+      { text: '', context: 'diff' },
+      { text: '+ ' },
+      { text: '1', from: 'c' },
+    ])
+  })
+
   const faults: readonly [template: string, message: RegExp, hint?: RegExp][] = [
     ['a\nb {{ event.a | foo }}', /^line 2 of the template: there is no filter foo$/],
     ['{{ event.a | upcas }}', /no filter upcas$/, /did you mean "upcase"/],
@@ -94,6 +107,11 @@ describe('the template of a prompt', () => {
     ['{{ headers[event.a] | upcase }}', /headers: write headers.<name>/],
     ['{{ headers.Authorization | upcase }}', /this header holds a secret/],
     ['{{ webhook.secret | upcase }}', /webhook.secret: only/],
+    ['{{ context.diff | truncate: 9 }}', /can only stand in prompt_template, as \{\{context.diff/],
+    ['{% if context.diff %}{% endif %}', /no filter, condition or variable can read it$/],
+    ['{% assign a = context.diff %}{{ a }}', /context.diff: it can only stand/],
+    ['{% capture a %}{{context.diff}}{% endcapture %}{{ a }}', /context.diff: it can only stand/],
+    ['{% if true %}{{context.dif}}{% endif %}', /there is no such context/, /"diff"/],
     ['{{ constructor | json }}', /constructor: only/],
     ['{{ forloop | json }}', /forloop: only/],
     ['{% if event.a %}\n{{ event.a | upcase', /^line 2 .*not closed/],

@@ -17,7 +17,7 @@ import {
 import type { RunEvent } from '../event-runner.ts'
 import type { EventScope } from '../event-scope.ts'
 import type { Payload } from '../parse.ts'
-import { expandPrompt, fenceIdFor } from '../prompt.ts'
+import { makePrompt } from '../prompt.ts'
 import type { ContactParts } from '../senders/contact.ts'
 import type { SignatureHeaders } from '../signatures/header.ts'
 import { expandTargets } from '../targets.ts'
@@ -121,13 +121,12 @@ const expand = (
   { delivery, verified, payload, scope, key }: Read,
   coalesced: ReturnType<typeof toCoalesced>,
 ): AcceptedEvent => {
-  const { values } = rule
   const { webhook, headers } = delivery
   return {
     webhook: rule,
     receivedAt: delivery.receivedAt,
     known: toKnownDelivery(delivery, rule),
-    prompt: expandPrompt(rule.prompt, scope, values, fenceIdFor(values)),
+    ...makePrompt(rule, scope),
     workspace: rule.workspace && expandWorkspace(rule.workspace, scope),
     targets: expandTargets(rule.targets, scope),
     updateKey: toUpdateKey(rule, scope, delivery.receivedAt),

@@ -81,6 +81,8 @@ describe('a configuration', () => {
             acceptsRisk: false,
             filter: [],
             workspace: undefined,
+            context: [],
+            contextLimit: 200 * 1024,
             targets: [],
             deliverEmpty: false,
             coalesce: undefined,

@@ -1,0 +1,228 @@
+import { GitFailed } from '../git.ts'
+import type { Context, ContextSource } from './context.ts'
+import { cutLines, formatSize, showName } from './show.ts'
+
+/*
+ * What a change is, by git: from where it left `base` to `head`.
+ */
+
+const options = ['--no-color', '--no-ext-diff', '--no-textconv', '--find-renames']
+
+/** A patch is read so far; no limit of a context is longer. */
+const maxPatchBytes = 32 * 1024 * 1024
+const maxListBytes = 16 * 1024 * 1024
+
+/** The patch, as git writes it: files that do not fit are named and left out. */
+export const readDiff = async (source: ContextSource): Promise<Context> => {
+  const { workspace, limitBytes, show } = source
+  const { files, from } = await listFiles(source)
+  if (files.length === 0) return { text: noChange }
+  const { stdout, cut } = await workspace.git(
+    ['-c', 'core.quotePath=false', 'diff', '--patch', ...options, from, workspace.head],
+    { outputLimitBytes: maxPatchBytes },
+  )
+  const patches = splitPatch(stdout)
+  // The last one may be a part.
+  const whole = cut ? patches.slice(0, -1) : patches
+  const kept: string[] = []
+  const left: ChangedFile[] = []
+  let room = limitBytes
+  files.forEach((file, place) => {
+    const patch = whole[place]
+    const text = patch && patch.length <= room ? show(patch.toString()) : undefined
+    const size = text === undefined ? Number.POSITIVE_INFINITY : Buffer.byteLength(text)
+    if (text === undefined || size > room) {
+      left.push(file)
+      return
+    }
+    kept.push(text)
+    room -= size
+  })
+  const [first] = patches
+  const [beginning] = left
+  if (kept.length === 0 && first && beginning) {
+    // What is shown of it may be longer.
+    const shown = Buffer.from(show(cutLines(first, limitBytes).toString()))
+    kept.push(
+      cutLines(shown, limitBytes).toString(),
+      `[cut: the rest of ${showName(beginning.path)}]\n`,
+    )
+    left.shift()
+    if (left.length === 0) return { text: kept.join(''), note: 'the diff is cut' }
+  }
+  if (left.length === 0) return { text: kept.join('') }
+  return {
+    text: [...kept, describeLeft(left, files.length, limitBytes)].join(''),
+    note: `the diff leaves out ${left.length} of ${files.length} files`,
+  }
+}
+
+const noChange = '(no changes)\n'
+const shownNames = 50
+
+const describeLeft = (left: readonly ChangedFile[], all: number, limitBytes: number): string => {
+  const shown = left.slice(0, shownNames).map(describeFile)
+  const more = left.length - shown.length
+  return [
+    `[left out, as more than ${formatSize(limitBytes)}: ${left.length} of ${all} files]\n`,
+    ...shown,
+    ...(more > 0 ? [`and ${more} more\n`] : []),
+  ].join('')
+}
+
+/** The names of what was changed, with the number of lines. */
+export const readFiles = async (source: ContextSource): Promise<Context> => {
+  const { files } = await listFiles(source)
+  if (files.length === 0) return { text: noChange }
+  return cutList(files.map(describeFile), 'files', source.limitBytes)
+}
+
+/** Newest first: hash, day, author and message. */
+export const readCommits = async ({
+  workspace,
+  limitBytes,
+  show,
+}: ContextSource): Promise<Context> => {
+  const { stdout } = await workspace.git(
+    ['log', '-z', '--format=%h %as %an%n%B', ...toRange(workspace)],
+    { outputLimitBytes: maxListBytes },
+  )
+  const commits = stdout.toString().split('\0').slice(0, -1)
+  if (commits.length === 0) return { text: '(no commits)\n' }
+  const texts = commits.map((commit) => {
+    const [head = '', ...message] = show(commit).trimEnd().split('\n')
+    return `${[head, ...message.map((line) => `    ${line}`.trimEnd())].join('\n')}\n`
+  })
+  return cutList(texts, 'commits', limitBytes)
+}
+
+const toRange = ({ base, head }: ContextSource['workspace']): string[] => [
+  head,
+  ...(base === undefined ? [] : [`^${base}`]),
+]
+
+/** As many of the first items as fit. */
+const cutList = (items: readonly string[], what: string, limitBytes: number): Context => {
+  let room = limitBytes
+  const kept: string[] = []
+  for (const item of items) {
+    room -= Buffer.byteLength(item)
+    if (room < 0) break
+    kept.push(item)
+  }
+  const left = items.length - kept.length
+  if (left === 0) return { text: kept.join('') }
+  const note = `${left} of ${items.length} ${what}`
+  return {
+    text: `${kept.join('')}[left out, as more than ${formatSize(limitBytes)}: ${note}]\n`,
+    note: `the ${what} leave out ${note}`,
+  }
+}
+
+type ChangedFile = {
+  readonly kind: string
+  readonly path: string
+  /** Of a renamed one. */
+  readonly before: string | undefined
+  /** Undefined for a binary one. */
+  readonly lines: { readonly added: number; readonly removed: number } | undefined
+}
+
+const kinds: Readonly<Record<string, string>> = {
+  A: 'added',
+  C: 'copied',
+  D: 'deleted',
+  M: 'modified',
+  R: 'renamed',
+  T: 'another type',
+}
+
+const describeFile = ({ kind, path, before, lines }: ChangedFile): string => {
+  const names = before === undefined ? showName(path) : `${showName(before)} => ${showName(path)}`
+  return `${kind} ${names} (${lines ? `+${lines.added} -${lines.removed}` : 'binary'})\n`
+}
+
+const listFiles = async ({
+  workspace,
+}: ContextSource): Promise<{ readonly files: readonly ChangedFile[]; readonly from: string }> => {
+  const { git, head, base = head } = workspace
+  const from = await findStart(git, base, head)
+  const { stdout, cut } = await git(['diff', '--raw', '--numstat', '-z', ...options, from, head], {
+    outputLimitBytes: maxListBytes,
+  })
+  const parts = stdout
+    .toString()
+    .split('\0')
+    .slice(0, cut ? -1 : undefined)
+  return { files: parseFiles(parts), from }
+}
+
+/** A shallow history may not have the commit where the change began: then `base` itself. */
+const findStart = async (
+  git: ContextSource['workspace']['git'],
+  base: string,
+  head: string,
+): Promise<string> => {
+  try {
+    return String((await git(['merge-base', base, head])).stdout).trim()
+  } catch (error) {
+    const { cause } = error as Error
+    if (!(cause instanceof GitFailed && cause.message === '')) throw error
+    return base
+  }
+}
+
+/**
+ * `:100644 100644 <hash> <hash> R90`, the path, and of a rename the new path; then `1\t2\t<path>`, of a rename
+ * `1\t2\t` and both paths.
+ */
+const parseFiles = (parts: readonly string[]): ChangedFile[] => {
+  const found: Omit<ChangedFile, 'lines'>[] = []
+  const lines = new Map<string, ChangedFile['lines']>()
+  let place = 0
+  const next = (): string => parts[place++] ?? ''
+  while (place < parts.length) {
+    const head = next()
+    const [, letter] = /^:[^\t]* ([A-Z])\d*$/.exec(head) ?? []
+    if (letter !== undefined) {
+      const path = next()
+      const isMoved = letter === 'R' || letter === 'C'
+      const [before, now] = isMoved ? [path, next()] : [undefined, path]
+      found.push({ kind: kinds[letter] ?? 'changed', path: now, before })
+      continue
+    }
+    const [, added, removed, path = ''] = /^(\d+|-)\t(\d+|-)\t([^]*)$/.exec(head) ?? []
+    if (added === undefined) continue
+    if (path === '') next()
+    const name = path === '' ? next() : path
+    lines.set(name, added === '-' ? undefined : { added: Number(added), removed: Number(removed) })
+  }
+  const none = { added: 0, removed: 0 }
+  return found.map((file) => ({
+    ...file,
+    lines: lines.has(file.path) ? lines.get(file.path) : none,
+  }))
+}
+
+const start = Buffer.from('diff --git ')
+
+/**
+ * The patches of single files: only their heads begin so, as git quotes names with line breaks. A file that
+ * became a link has two heads with the same names.
+ */
+const splitPatch = (patch: Buffer): Buffer[] => {
+  const places: number[] = []
+  let before = ''
+  for (let place = patch.indexOf(start); place !== -1; place = findNext(patch, place)) {
+    const end = patch.indexOf('\n', place)
+    const line = patch.toString('latin1', place, end === -1 ? undefined : end)
+    if (line !== before) places.push(place)
+    before = line
+  }
+  return places.map((place, index) => patch.subarray(place, places[index + 1]))
+}
+
+const findNext = (patch: Buffer, place: number): number => {
+  const found = patch.indexOf(`\n${String(start)}`, place)
+  return found === -1 ? -1 : found + 1
+}

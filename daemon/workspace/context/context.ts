@@ -1,0 +1,55 @@
+import type { ContextName } from '../../../shared/templates.ts'
+import { type ContextRequest, fence, placeOfContext } from '../../webhook/prompt.ts'
+import type { Workspace } from '../workspace.ts'
+import { readCommits, readDiff, readFiles } from './changes.ts'
+import { showHidden } from './show.ts'
+
+/*
+ * What a prompt tells of the code: a prompt is made when its event arrives, and has a place for each context
+ * until the workspace is there.
+ */
+
+type Prompted = {
+  readonly prompt: string
+  readonly context?: ContextRequest | undefined
+}
+
+/** What a context is made of, and how. */
+export type ContextSource = {
+  readonly workspace: Pick<Workspace, 'git' | 'head' | 'base'>
+  readonly limitBytes: number
+  /** Makes text of a change harmless. */
+  readonly show: (text: string) => string
+}
+
+/** The text of one context; `note` where something was left out, for the detail of the event. */
+export type Context = { readonly text: string; readonly note?: string | undefined }
+
+const readers: Readonly<Record<ContextName, (source: ContextSource) => Promise<Context>>> = {
+  diff: readDiff,
+  files: readFiles,
+  commits: readCommits,
+}
+
+/** The prompt of an event with its contexts in their places. Throws as the git of the workspace does. */
+export const fillContexts = async (
+  { prompt, context }: Prompted,
+  workspace: ContextSource['workspace'] | undefined,
+): Promise<{ readonly prompt: string; readonly notes: readonly string[] }> => {
+  if (!context || !workspace) return { prompt, notes: [] }
+  const { id, isFenced, names, limitBytes } = context
+  const show = isFenced ? showHidden : (text: string) => text
+  let filled = prompt
+  const notes: string[] = []
+  // The text of one cannot have the place of another: nothing in it knows the id.
+  for (const name of names) {
+    const place = placeOfContext(name, id)
+    if (!filled.includes(place)) continue
+    const { text, note } = await readers[name]({ workspace, limitBytes, show })
+    // As JSON: what is between the marks of a comment is code, and stays.
+    const shown = isFenced ? fence(text, id, undefined, true) : text
+    filled = filled.replaceAll(place, () => shown)
+    if (note !== undefined) notes.push(note)
+  }
+  return { prompt: filled, notes }
+}

@@ -1,0 +1,34 @@
+/*
+ * Text of a change for a reader who decides by what it says: nothing in it is invisible.
+ */
+
+/** Controls but tab and line feed, directions and what Unicode calls default-ignorable; see `sanitize.ts`. */
+const hidden =
+  /\r(?!\n)|[\p{Cc}\p{Cs}\p{Default_Ignorable_Code_Point}\u2028\u2029\u2800\ufff9-\ufffb](?<![\t\n\r]|\ufe0f)/gu
+
+/** Each hidden character as `\u{202e}`. A carriage return at the end of a line stays. */
+export const showHidden = (text: string): string => text.replace(hidden, escape)
+
+const escape = (character: string): string => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`
+
+const maxNameLength = 300
+
+/** The name of a file on one line, in quotes where it has characters that could mislead. */
+export const showName = (name: string): string => {
+  const short = name.length > maxNameLength ? `${name.slice(0, maxNameLength)}…` : name
+  const shown = showHidden(short.replaceAll('\\', '\\\\'))
+    .replaceAll('\n', String.raw`\n`)
+    .replaceAll('\t', String.raw`\t`)
+    .replaceAll('\r', String.raw`\r`)
+  return shown === short && !/^\s|[\s"]$|"|=>/.test(name)
+    ? name
+    : `"${shown.replaceAll('"', '\\"')}"`
+}
+
+/** The whole lines of a text that fit into a number of bytes. */
+export const cutLines = (text: Buffer, limitBytes: number): Buffer =>
+  text.length <= limitBytes ? text : text.subarray(0, text.lastIndexOf('\n', limitBytes - 1) + 1)
+
+/** `204,800 bytes` as `200 KB`. */
+export const formatSize = (bytes: number): string =>
+  bytes < 1024 ** 2 ? `${Math.round(bytes / 1024)} KB` : `${Math.round(bytes / 1024 ** 2)} MB`
