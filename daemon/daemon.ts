@@ -26,6 +26,7 @@ import { Restarter } from './restart/old-process.ts'
 import { Succession } from './restart/succession.ts'
 import { apiRoutes } from './routes.ts'
 import { Shutdown } from './shutdown.ts'
+import { hookRoutes } from './sources/routes.ts'
 import { createMemory } from './state.ts'
 import { summarize } from './webhook/compiled-webhook.ts'
 import { createKeepSecret, createOccasion } from './webhook/senders/contact.ts'
@@ -316,6 +317,7 @@ const createRequestHandlers = (
           shutdown: () => void shutdown.stop(),
         }),
         linkRoutes(events, links, url),
+        hookRoutes({ current: live.current, access: leadership.access, events }),
         tryOutRoutes({
           current: live.current,
           learners,

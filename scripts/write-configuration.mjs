@@ -112,9 +112,9 @@ const webhooksPart = () => {
   const { properties, $defs } = toJsonSchema('webhooks')
   const { items } = properties.webhooks
   const tests = $defs.filter.additionalProperties.anyOf.at(-1)
-  const { workspace } = items.properties
-  const { description } = workspace
-  items.properties.workspace = { type: 'object', description }
+  const { workspace, source } = items.properties
+  for (const [name, { description }] of Object.entries({ workspace, source }))
+    items.properties[name] = { type: 'object', description }
   return `## webhooks.yaml
 
 \`webhooks:\` is a list; each entry is one webhook. \`doorward help webhooks\` explains them, \`doorward webhook add\` writes one.
@@ -125,7 +125,10 @@ A value of \`filter\` is text, a number or a boolean, a list of which any has to
 ${tableOf(tests)}
 A \`workspace\` is a map of the following; \`doorward help workspaces\` explains it:
 
-${tableOf(workspace)}`
+${tableOf(workspace)}
+\`source\` is a map of the following; \`doorward webhook connect\` writes it:
+
+${tableOf(source)}`
 }
 
 const agentsPart = () => {

@@ -57,6 +57,10 @@ export type ErrorCode =
   | 'agent-stopped'
   | 'target-invalid'
   | 'delivery-failed'
+  // hooks at senders
+  | 'source-failed'
+  | 'scope-missing'
+  | 'hook-foreign'
   // logins and tokens
   | 'provider-unknown'
   | 'provider-misconfigured'

@@ -166,6 +166,8 @@ const special: Readonly<Record<string, Values | Directive>> = {
   'events retry id': events,
   'events cancel id': events,
   'config edit name': () => named(['webhooks', 'agents', 'gateway', 'env']),
+  'webhook connect sender': async () =>
+    named((await import('../../shared/config/source.ts')).sourceProviders),
   // A path that exists cannot be added.
   'webhook add path': () => [],
   'webhook add preset': async () => {

@@ -4,6 +4,7 @@ import { filterSchema } from '../filter/conditions.ts'
 import { contextNames } from '../templates.ts'
 import { senderFields } from './sender-fields.ts'
 import { signatureFields } from './signature-fields.ts'
+import { sourceSchema } from './source.ts'
 import {
   contextSize,
   deliveryAge,
@@ -175,6 +176,9 @@ export const webhookSchema = z
         'With linear, which sends again with the old time: how old a delivery may be that was never seen; 0s turns it off. Default 24h.',
       ),
     ...senderFields,
+    source: sourceSchema
+      .optional()
+      .describe('The hook that delivers here, as webhook connect made it and wrote it down.'),
     filter: ruleFields.filter,
     workspace: ruleFields.workspace,
     context: ruleFields.context,

@@ -9,6 +9,7 @@ import { checkRule, compileRule, type ParsedRule, type Rule, scopePaths } from '
 import type { Agent } from './schema.ts'
 import { checkSenderFields } from './sender-fields.ts'
 import { checkSignatureFields, findSignatureHeaders, readScheme } from './signature-fields.ts'
+import type { WebhookSource } from './source.ts'
 import { ruleSchema, type WebhookEntry, webhookSchema } from './webhook-schema.ts'
 import { isSlackReply } from '../targets/targets.ts'
 import { checkContext } from './workspace.ts'
@@ -29,6 +30,8 @@ export type Webhook = {
   /** What identifies repeated deliveries. */
   readonly dedupe: 'id' | 'body' | 'off'
   readonly rateLimit: Rate | undefined
+  /** The hook that delivers to it, where `webhook connect` made it. */
+  readonly source?: WebhookSource
   readonly rules: readonly [Rule, ...Rule[]]
 }
 
@@ -95,6 +98,9 @@ const checkEntry = (
   if (given === undefined || entry.signature_scheme !== undefined) checkSenderFields(entry, at)
   const rules = checkRules(entry, index, agentNames, file, problems)
   checkScheme(entry, rules, at)
+  const { source, signature_scheme: scheme } = entry
+  if (source && scheme !== undefined && scheme !== source.provider)
+    at(['source'], `signature_scheme ${scheme} is not that of ${source.provider}`)
   return { rules }
 }
 
@@ -310,9 +316,16 @@ export const compileEntry = (
     scheme: getScheme(entry),
     dedupe: entry.dedupe ?? 'id',
     rateLimit: entry.rate_limit,
+    ...(entry.source && { source: toSource(entry.source) }),
     rules: [compile(first, 0), ...more.map((rule, index) => compile(rule, index + 1))],
   }
 }
+
+const toSource = ({
+  provider,
+  repository,
+  hook_id: hookId,
+}: NonNullable<WebhookEntry['source']>): WebhookSource => ({ provider, repository, hookId })
 
 const getScheme = (entry: WebhookEntry): SignatureScheme => {
   const { delivery_id_header: header, timestamp_tolerance: tolerance, late } = entry
@@ -330,7 +343,11 @@ const getScheme = (entry: WebhookEntry): SignatureScheme => {
 }
 
 const getUrlPaths = (path: string): string[] =>
-  path.startsWith('/webhook/') ? [path] : [path, `/webhook${path}`]
+  path.startsWith('/webhook/') ? [path] : [path, getPublicPath(path)]
+
+/** The path that senders are given. */
+export const getPublicPath = (path: string): string =>
+  path.startsWith('/webhook/') ? path : `/webhook${path}`
 
 /** Finds reserved first segments, and two definitions with one URL path. */
 const checkPaths = (entries: readonly ValidFields[], file: YamlFile, problems: Problem[]): void => {

@@ -90,7 +90,11 @@ const askConsent = async (
 }
 
 /** Writes the secret before the entry, so that the webhook is never served without one. */
-const writeEntry = async (home: Home, open: OpenConfig, { webhook, preset, options }: ToWrite) => {
+export const writeEntry = async (
+  home: Home,
+  open: OpenConfig,
+  { webhook, preset, options }: ToWrite,
+) => {
   const file = open.file('webhooks')
   const { webhooks = [] } = (file.value ?? {}) as { webhooks?: unknown[] | null }
   const { lines, value } = webhookEntry(webhook, preset)

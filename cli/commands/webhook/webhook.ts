@@ -27,6 +27,26 @@ export const addWebhookCommands = (webhook: Command): void => {
     .option('--print', 'print the entry, write nothing')
     .action(run(async () => (await import('./add.ts')).addWebhook))
   webhook
+    .command('connect')
+    .description('make the hook at the sender by its API, with the webhook, the secret and a ping')
+    .argument('<sender>', 'github')
+    .argument('<repository>', 'owner/repository, or an organisation')
+    .option('--path <path>', 'URL path (default: /webhook/github/<repository>)')
+    .option('--agent <agent>', 'the agent that answers (default: the first, or echo)')
+    .option('--on <event>', 'event that runs the agent; repeatable', listed)
+    .option('--deliver-to <target>', 'where the answer goes; repeatable', listed)
+    .option('--prompt <text>', 'the prompt (default: that of webhook add)')
+    .action(run(async () => (await import('./connect.ts')).connectWebhook))
+  webhook
+    .command('disconnect')
+    .description('delete a hook that connect made; the webhook and its secret stay')
+    .argument('<webhook>', 'path of the webhook, or the repository')
+    .action(run(async () => (await import('./hooks.ts')).disconnectWebhook))
+  webhook
+    .command('hooks')
+    .description('list the hooks that connect made, as their senders have them now')
+    .action(run(async () => (await import('./hooks.ts')).listHooks))
+  webhook
     .command('send')
     .description('sign a payload as the sender would and send it to the running daemon')
     .argument('[path]', 'path of the webhook, for example /webhook/github')

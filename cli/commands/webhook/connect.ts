@@ -1,0 +1,222 @@
+import type { ConnectedHook, ConnectHook, PingedHook } from '../../../shared/api-hooks.ts'
+import type { TokenSummary } from '../../../shared/api.ts'
+import type { Client } from '../../../shared/client/client.ts'
+import {
+  hookScopes,
+  repositorySchema,
+  type SourceProvider,
+  sourceProviders,
+  type WebhookSource,
+} from '../../../shared/config/source.ts'
+import type { Config } from '../../../shared/config/load.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
+import { withConfigLock } from '../../../shared/home/lock.ts'
+import { didYouMean, toPlainLine } from '../../../shared/text.ts'
+import { openConfig } from '../../config-edit/open-config.ts'
+import { setSource } from '../../config-edit/set-source.ts'
+import type { Context } from '../../context.ts'
+import { withDaemon } from '../../daemon-client/ensure.ts'
+import { confirm } from '../../terminal/confirm.ts'
+import { showWaiting } from '../../terminal/spinner.ts'
+import { tableLines } from '../../terminal/table.ts'
+import { writeEntry } from './add.ts'
+import { findPreset, newWebhook, type WebhookAddOptions } from './presets.ts'
+
+/*
+ *   check at the sender -> entry and secret, if missing -> hook -> source of the entry -> ping
+ *
+ * Each step finds what an earlier run has done: the command is run again after any failure.
+ */
+
+type ConnectOptions = Pick<WebhookAddOptions, 'path' | 'agent' | 'on' | 'deliverTo' | 'prompt'>
+
+/** A hook may take two requests with 15 s each, and a ping 15 s more. */
+const hookMs = 60_000
+const route = '/webhooks/hooks'
+
+/**
+ * Makes the hook of a repository or organisation, the webhook that it delivers to, and the secret. Throws
+ * `usage`, and why the sender makes no hook; nothing is written then.
+ */
+export const connectWebhook = async (
+  context: Context,
+  [given = '', name = '']: readonly string[],
+  options: ConnectOptions,
+): Promise<void> => {
+  const { terminal } = context
+  const provider = parseProvider(given)
+  const repository = parseRepository(name)
+  const { config } = await openConfig(context.home)
+  const path = options.path ?? findConnected(config, provider, repository) ?? toPath(repository)
+  const request = { path, provider, repository }
+  await withLogin(context, request, async (client) =>
+    client.post(route, { ...request, check: true }, { timeoutMs: hookMs }),
+  )
+  const entry = await ensureEntry(context, request, options)
+  const { made, pinged } = await withDaemon(context, async (client) => {
+    await client.post('/daemon/reload')
+    const made = await client.post<ConnectedHook>(route, request, { timeoutMs: hookMs })
+    await writeSource(context, { provider, repository, hookId: made.hookId ?? 0 }, path)
+    await client.post('/daemon/reload')
+    return { made, pinged: await ping(context, client, path) }
+  })
+  const report: Report = { ...made, ...request, ...entry, ping: pinged }
+  if (terminal.json) terminal.printJson(report)
+  else for (const line of reportLines(report)) terminal.print(line)
+  const failure = findFailure(report)
+  if (failure) throw failure
+}
+
+type Report = ConnectedHook &
+  ConnectHook & {
+    readonly agent: string
+    readonly isNew: boolean
+    readonly ping: PingedHook
+  }
+
+const reportLines = ({ state, repository, path, hookId, url, events, ...rest }: Report) =>
+  tableLines([
+    ['connected', `${repository}, hook ${hookId} ${state}`],
+    ['webhook', `${path}${rest.isNew ? ', new in webhooks.yaml' : ''}`],
+    ['address', url],
+    ['events', events?.join(', ') ?? ''],
+    ['agent', rest.agent],
+    ...(rest.ping.event ? [['ping', describePing(rest.ping.event)]] : []),
+  ])
+
+const describePing = ({ id, state, detail }: NonNullable<PingedHook['event']>): string =>
+  toPlainLine(
+    state === 'rejected' ? `${id} was rejected` : `${id} arrived${detail ? `: ${detail}` : ''}`,
+  )
+
+const findFailure = ({ ping: { event, answer }, url, path }: Report): DoorwardError | undefined => {
+  if (event && event.state !== 'rejected') return undefined
+  if (event)
+    return new DoorwardError(
+      'signature-invalid',
+      `the ping came to ${path} and was rejected: ${toPlainLine(event.detail ?? event.code ?? '')}`,
+      { hint: `doorward events show ${event.id}` },
+    )
+  const reason = answer === undefined ? '' : `; the sender says: ${toPlainLine(answer)}`
+  return new DoorwardError(
+    'source-failed',
+    `the hook is made, but its ping did not arrive at ${toPlainLine(url)}${reason}`,
+    { hint: 'does the tunnel run, and lead to server.public_port? doorward doctor --online' },
+  )
+}
+
+export const parseProvider = (given: string): SourceProvider => {
+  const provider = sourceProviders.find((known) => known === given)
+  if (provider) return provider
+  throw new DoorwardError('usage', `hooks of "${toPlainLine(given)}" cannot be made by command`, {
+    hint:
+      didYouMean(given, sourceProviders) ??
+      `${sourceProviders.join(' and ')} can; for others: doorward webhook add`,
+  })
+}
+
+const parseRepository = (name: string): string => {
+  const { success, data, error } = repositorySchema.safeParse(name)
+  if (success) return data
+  throw new DoorwardError(
+    'usage',
+    `"${toPlainLine(name).slice(0, 100)}" is ${error.issues[0]?.message}`,
+  )
+}
+
+/** `/webhook/github/acme/door` */
+const toPath = (repository: string): string =>
+  `/webhook/github/${repository.replace(/\/\.+/, '/').toLowerCase()}`
+
+const findConnected = (config: Config, provider: string, repository: string): string | undefined =>
+  config.webhooks.find(
+    ({ source }) =>
+      source?.provider === provider && source.repository.toLowerCase() === repository.toLowerCase(),
+  )?.path
+
+/** Asks the sender; where the login lacks a scope, asks the owner for a further login and asks again. */
+const withLogin = async (
+  context: Context,
+  { provider, repository }: ConnectHook,
+  check: (client: Client) => Promise<unknown>,
+): Promise<void> => {
+  try {
+    await withDaemon(context, check)
+  } catch (error) {
+    const { terminal } = context
+    const isFixable = error instanceof DoorwardError && error.code === 'scope-missing'
+    if (!isFixable || !error.hint?.startsWith('doorward oauth login ')) throw error
+    if (!process.stdin.isTTY || !terminal.isInteractive) throw error
+    const [scope] = hookScopes(repository)
+    terminal.say(error.message)
+    const question = `log in to ${provider} again, with ${scope}?`
+    const words = { question, refusal: error.message, interrupted: 'nothing was made' }
+    if (!(await confirm(words, terminal))) throw error
+    await logInAgain(context, error.hint)
+    await withDaemon(context, check)
+  }
+}
+
+/** Logs in with the scopes of the login that is there, and the missing one. */
+const logInAgain = async (context: Context, hint: string): Promise<void> => {
+  const [, login = '', asked = ''] = /login (\S+) --scopes (\S+)$/.exec(hint) ?? []
+  const { tokens } = await withDaemon(context, (client) =>
+    client.get<{ tokens: TokenSummary[] }>('/oauth/tokens'),
+  )
+  const provider =
+    tokens.find((token) => token.provider.split('@')[0] === login && token.default)?.provider ??
+    login
+  const { login: logIn } = await import('../oauth/login.ts')
+  await logIn(context, [provider], { browser: true, scopes: asked })
+}
+
+/** The webhook at this path; where there is none, writes its entry and its secret. */
+const ensureEntry = async (
+  { home, terminal }: Context,
+  { path, provider }: ConnectHook,
+  options: ConnectOptions,
+): Promise<{ readonly agent: string; readonly isNew: boolean }> =>
+  withConfigLock(home, async () => {
+    const opened = await openConfig(home)
+    const present = opened.config.webhooks.find((webhook) => webhook.path === path)
+    if (present) {
+      if (Object.keys(options).some((name) => name !== 'path'))
+        terminal.say(`${path} exists, and stays as it is: doorward config edit webhooks`)
+      return { agent: present.rules[0].agentName, isNew: false }
+    }
+    const preset = findPreset(provider)
+    const agents = [...opened.config.agents.keys()]
+    const agent = options.agent ?? agents.find((known) => known !== 'echo') ?? agents[0]
+    const given = { ...options, path, ...(agent !== undefined && { agent }) }
+    const webhook = newWebhook(preset, given, agents)
+    await writeEntry(home, opened, { webhook, preset, options: given })
+    return { agent: webhook.agent, isNew: true }
+  })
+
+/** Notes in the entry which hook is its own; with undefined, that it has none. */
+export const writeSource = async (
+  { home }: Pick<Context, 'home'>,
+  source: WebhookSource | undefined,
+  path: string,
+): Promise<void> =>
+  withConfigLock(home, async () => {
+    const opened = await openConfig(home)
+    const index = opened.config.webhooks.findIndex((webhook) => webhook.path === path)
+    const { text } = opened.file('webhooks')
+    const changed = setSource(text, index, source)
+    if (changed === text) return
+    opened.check('webhooks', changed)
+    await opened.write('webhooks', changed)
+  })
+
+const ping = async ({ terminal }: Context, client: Client, path: string): Promise<PingedHook> => {
+  const waiting = await showWaiting('waiting for the ping', terminal, {
+    signal: new AbortController().signal,
+    interrupt: 'leaves; the hook stays',
+  })
+  try {
+    return await client.post<PingedHook>(`${route}/ping`, { path }, { timeoutMs: hookMs })
+  } finally {
+    waiting.stop()
+  }
+}

@@ -1,0 +1,53 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { WebhookSource } from '../../shared/config/source.ts'
+import { readYaml } from '../../shared/config/yaml.ts'
+import { DoorwardError } from '../../shared/errors.ts'
+import { yamlText } from './add-entry.ts'
+
+/**
+ * Writes or removes the line `source` of an entry of `webhooks.yaml`, without touching a character of the
+ * rest. Throws `usage` where that cannot be done, as for an entry in brackets. Pure.
+ */
+export const setSource = (
+  text: string,
+  index: number,
+  source: WebhookSource | undefined,
+): string => {
+  const file = readYaml('', text)
+  const { webhooks: entries = [] } = (file.value ?? {}) as { webhooks?: Entry[] }
+  const before = entries[index]
+  const isThere = before?.['source'] !== undefined
+  const at = file.problemAt(['webhooks', index, isThere ? 'source' : 'path'], '')
+  const lines = text.split('\n')
+  const eol = lines[at.line - 1]?.endsWith('\r') ? '\r' : ''
+  const line = source && `${' '.repeat(at.column - 1)}${toLine(source)}${eol}`
+  // Below the path: what stands at the end of an entry may belong to the text above it.
+  const place = isThere ? at.line - 1 : at.line
+  const after = lines.toSpliced(place, isThere ? 1 : 0, ...(line === undefined ? [] : [line]))
+  const { source: _, ...rest } = before ?? {}
+  const entry = { ...rest, ...(source && { source: toValue(source) }) }
+  const expected = { webhooks: entries.with(index, entry) }
+  const changed = after.join('\n')
+  const { value, problems } = readYaml('', changed)
+  if (problems.length === 0 && isDeepStrictEqual(value, expected)) return changed
+  throw new DoorwardError(
+    'usage',
+    'the line source cannot be changed the way the entry is written',
+    {
+      hint: source
+        ? `write it by hand (doorward config edit webhooks): ${toLine(source)}`
+        : 'remove it by hand: doorward config edit webhooks',
+    },
+  )
+}
+
+type Entry = Readonly<Record<string, unknown>>
+
+const toLine = ({ provider, repository, hookId }: WebhookSource): string =>
+  `source: { provider: ${provider}, repository: ${yamlText(repository)}, hook_id: ${hookId} }`
+
+const toValue = ({ provider, repository, hookId }: WebhookSource) => ({
+  provider,
+  repository,
+  hook_id: hookId,
+})

@@ -1,0 +1,247 @@
+import type {
+  ConnectedHook,
+  ConnectHook,
+  HookSummary,
+  PingedHook,
+  RemovedHook,
+} from '../../shared/api-hooks.ts'
+import type { EventRecord } from '../../shared/api.ts'
+import { listSecrets } from '../../shared/config/environment.ts'
+import type { SourceProvider, WebhookSource } from '../../shared/config/source.ts'
+import { getPublicPath, type Webhook } from '../../shared/config/webhook.ts'
+import { DoorwardError } from '../../shared/errors.ts'
+import type { EventStore } from '../events/event-store.ts'
+import type { OAuth } from '../oauth/oauth.ts'
+import type { Engine } from '../webhook/engine.ts'
+import { createGithubSource } from './github-source.ts'
+import type { ListedDelivery, SenderHook, Source } from './source.ts'
+
+/** How long a ping may take from its sender to here. */
+const pingMs = 15_000
+
+export type HookParts = {
+  readonly current: () => Pick<Engine, 'config' | 'env'>
+  readonly access: OAuth['access']
+  readonly events: Pick<EventStore, 'follow' | 'list'>
+  readonly pingMs?: number
+}
+
+/**
+ * The hooks at the senders that deliver to our webhooks. Only hooks that an entry names in `source` are
+ * changed or deleted. Throws `source-failed`, `scope-missing`, `hook-foreign`, `webhook-not-found`,
+ * `config-invalid` and why there is no token.
+ */
+export class Hooks {
+  readonly #parts: HookParts
+
+  constructor(parts: HookParts) {
+    this.#parts = parts
+  }
+
+  /** Makes the hook of a webhook, or sets the one that it has. With `check` it only looks. */
+  async connect(
+    { path, provider, repository, check }: ConnectHook,
+    signal: AbortSignal,
+  ): Promise<ConnectedHook> {
+    const source = this.#sourceOf(provider)
+    const url = this.#publicUrlOf(path)
+    const webhook = this.#find(path)
+    const own = webhook?.source
+    if (own && !isSame(own, { provider, repository }))
+      throw new DoorwardError('hook-foreign', `${path} is connected to ${own.repository}`, {
+        hint: `doorward webhook disconnect ${path}, or another path: --path`,
+      })
+    const hooks = await source.listHooks(repository, signal)
+    const hook = own && hooks.find(({ id }) => id === own.hookId)
+    if (!hook) refuseForeign(hooks, url, source, repository)
+    if (check) return hook ? { state: 'exists', hookId: hook.id, url } : { state: 'missing', url }
+    if (!webhook) throw notFound(path)
+    const settings = { url, secret: this.#secretOf(webhook, provider), events: eventsOf(webhook) }
+    if (!hook) {
+      const hookId = await source.createHook(repository, settings, signal)
+      return { state: 'created', hookId, url, events: settings.events }
+    }
+    await source.updateHook({ repository, hookId: hook.id }, settings, signal)
+    return { state: 'updated', hookId: hook.id, url, events: settings.events }
+  }
+
+  /** Has the sender ping a webhook, and waits for what comes. */
+  async ping(path: string, signal: AbortSignal): Promise<PingedHook> {
+    const { own, source } = this.#connected(path)
+    const arrival = this.#nextEvent(path, signal)
+    try {
+      await source.pingHook(own, signal)
+      const event = await arrival.event
+      if (event) return { arrived: true, event }
+    } finally {
+      arrival.stop()
+    }
+    // GitHub lists a delivery some time after it was sent.
+    const [last] = await source.lastDeliveries(own, signal).catch((): ListedDelivery[] => [])
+    return { arrived: false, ...(last && !last.isOk && { answer: last.answer }) }
+  }
+
+  async disconnect(path: string, signal: AbortSignal): Promise<RemovedHook> {
+    const { own, source } = this.#connected(path)
+    return { removed: await source.deleteHook(own, signal), ...own }
+  }
+
+  /** Each connected webhook, with its hook as the sender has it now. */
+  async list(signal: AbortSignal): Promise<HookSummary[]> {
+    const { webhooks } = this.#parts.current().config
+    return Promise.all(
+      webhooks.flatMap(({ path, source }) =>
+        source ? [this.#describe(path, source, signal)] : [],
+      ),
+    )
+  }
+
+  async #describe(path: string, own: WebhookSource, signal: AbortSignal): Promise<HookSummary> {
+    const summary = { path, ...own, events: [] }
+    try {
+      const source = this.#sourceOf(own.provider)
+      const hooks = await source.listHooks(own.repository, signal)
+      const hook = hooks.find(({ id }) => id === own.hookId)
+      if (!hook) return { ...summary, state: 'missing' }
+      const [last] = await source.lastDeliveries(own, signal)
+      return {
+        ...summary,
+        state: !hook.isActive ? 'off' : this.#isHere(hook, path) ? 'active' : 'moved',
+        url: hook.url,
+        events: [...hook.events],
+        ...(last && { last: this.#toLast(last, path) }),
+      }
+    } catch (error) {
+      if (!(error instanceof DoorwardError)) throw error
+      const { message, hint } = error
+      return { ...summary, state: 'unknown', problem: message, ...(hint !== undefined && { hint }) }
+    }
+  }
+
+  #toLast(
+    { at, event, isOk, answer, deliveryId }: ListedDelivery,
+    path: string,
+  ): NonNullable<HookSummary['last']> {
+    const records = this.#parts.events.list({ limit: Number.MAX_SAFE_INTEGER, webhook: path })
+    const here = records.some((record) => record.deliveryId === deliveryId)
+    return { at, event, ok: isOk, answer, here }
+  }
+
+  #isHere(hook: SenderHook, path: string): boolean {
+    const { public_url: publicUrl } = this.#parts.current().config.gateway.server
+    return publicUrl === undefined || isSameUrl(hook.url, toUrl(publicUrl, path))
+  }
+
+  /** The next new event of a webhook; undefined when none came in time. */
+  #nextEvent(path: string, signal: AbortSignal) {
+    let stop = () => {}
+    const event = new Promise<EventRecord | undefined>((resolve) => {
+      const leave = () => resolve(undefined)
+      const timer = setTimeout(leave, this.#parts.pingMs ?? pingMs)
+      const unfollow = this.#parts.events.follow(({ record, before }) => {
+        if (before === undefined && record.webhook === path) resolve(record)
+      })
+      signal.addEventListener('abort', leave, { once: true })
+      stop = () => {
+        clearTimeout(timer)
+        unfollow()
+        signal.removeEventListener('abort', leave)
+        leave()
+      }
+    })
+    return { event, stop: () => stop() }
+  }
+
+  #connected(path: string): { readonly own: WebhookSource; readonly source: Source } {
+    const webhook = this.#find(path)
+    if (!webhook) throw notFound(path)
+    if (!webhook.source)
+      throw new DoorwardError('webhook-not-found', `${path} is not connected`, {
+        hint: `doorward webhook connect github OWNER/REPOSITORY --path ${path}`,
+      })
+    return { own: webhook.source, source: this.#sourceOf(webhook.source.provider) }
+  }
+
+  #find(path: string): Webhook | undefined {
+    return this.#parts.current().config.webhooks.find((webhook) => webhook.path === path)
+  }
+
+  #sourceOf(provider: SourceProvider): Source {
+    const { config, env } = this.#parts.current()
+    const { token_env: tokenEnv, login, api_url: apiUrl } = config.gateway.targets[provider]
+    return createGithubSource(apiUrl, {
+      target: provider,
+      tokenEnv,
+      provider: login ?? provider,
+      env,
+      access: this.#parts.access,
+    })
+  }
+
+  #publicUrlOf(path: string): string {
+    const { public_url: publicUrl } = this.#parts.current().config.gateway.server
+    if (publicUrl !== undefined) return toUrl(publicUrl, path)
+    throw new DoorwardError('config-invalid', 'server.public_url in gateway.yaml is not set', {
+      hint: 'start a tunnel, and set it to the address that the internet reaches: doorward help getting-started',
+    })
+  }
+
+  #secretOf({ path, scheme, secretNames, enabled }: Webhook, provider: SourceProvider): string {
+    if (scheme.name !== provider)
+      throw new DoorwardError('config-invalid', `${path} is not for ${provider}`, {
+        hint: `write signature_scheme: ${provider}, or choose another path: --path`,
+      })
+    if (!enabled)
+      throw new DoorwardError('config-invalid', `${path} is switched off`, {
+        hint: 'remove enabled: false: doorward config edit webhooks',
+      })
+    const [secret] = listSecrets(secretNames, this.#parts.current().env)
+    if (secret !== undefined) return secret
+    throw new DoorwardError('config-invalid', `${path} has no secret`, {
+      hint:
+        secretNames.length === 0
+          ? 'name a variable in secret_env: doorward config edit webhooks'
+          : `set ${secretNames.join(' or ')} in .env: doorward config edit env`,
+    })
+  }
+}
+
+/** The events that can run a rule; all, where a rule does not say. */
+const eventsOf = ({ rules }: Webhook): string[] => {
+  const names = rules.flatMap(({ on }) => on?.map((name) => name.split('.', 1)[0] ?? '*') ?? '*')
+  return names.some((name) => name.includes('*')) ? ['*'] : [...new Set(names)]
+}
+
+/** A hook that an entry does not name was made by a person or by another machine. */
+const refuseForeign = (
+  hooks: readonly SenderHook[],
+  url: string,
+  { title }: Source,
+  repository: string,
+): void => {
+  const foreign = hooks.find((hook) => isSameUrl(hook.url, url))
+  if (!foreign) return
+  throw new DoorwardError(
+    'hook-foreign',
+    `${repository} has a hook for this address that doorward did not make (${foreign.id})`,
+    {
+      hint: `delete it at ${title} (Settings, Webhooks) and run this again, or use another path: --path`,
+    },
+  )
+}
+
+const isSame = (
+  own: WebhookSource,
+  { provider, repository }: Pick<WebhookSource, 'provider' | 'repository'>,
+): boolean => own.provider === provider && own.repository.toLowerCase() === repository.toLowerCase()
+
+const toUrl = (publicUrl: string, path: string): string =>
+  `${publicUrl.replace(/\/+$/, '')}${getPublicPath(path)}`
+
+const isSameUrl = (one: string, other: string): boolean =>
+  URL.canParse(one) && URL.canParse(other) && new URL(one).href === new URL(other).href
+
+const notFound = (path: string) =>
+  new DoorwardError('webhook-not-found', `no webhook is defined at ${path}`, {
+    hint: 'doorward webhook list',
+  })

@@ -1,0 +1,41 @@
+import type { HookSettings, HookRef } from '../../shared/config/source.ts'
+
+/** A hook as its sender has it. */
+export type SenderHook = {
+  readonly id: number
+  readonly url: string
+  readonly isActive: boolean
+  readonly events: readonly string[]
+  /** How its last delivery was answered, in the words of the sender. */
+  readonly lastAnswer?: string
+}
+
+export type ListedDelivery = {
+  /** What names the delivery in its headers: the same whenever it is sent again. */
+  readonly deliveryId: string
+  readonly at: string
+  readonly event: string
+  readonly isOk: boolean
+  /** What the sender got as an answer: a status and its words, or why there was none. */
+  readonly answer: string
+}
+
+/** The API of a sender. Everything throws `DoorwardError`, without token and secret. */
+export type Source = {
+  /** Its name, for people. */
+  readonly title: string
+  readonly listHooks: (repository: string, signal: AbortSignal) => Promise<SenderHook[]>
+  /** Returns the id of the hook. */
+  readonly createHook: (
+    repository: string,
+    settings: HookSettings,
+    signal: AbortSignal,
+  ) => Promise<number>
+  /** Sets everything: a hook that somebody changed or switched off works again. */
+  readonly updateHook: (hook: HookRef, settings: HookSettings, signal: AbortSignal) => Promise<void>
+  /** False when it was gone. */
+  readonly deleteHook: (hook: HookRef, signal: AbortSignal) => Promise<boolean>
+  readonly pingHook: (hook: HookRef, signal: AbortSignal) => Promise<void>
+  /** The newest first. */
+  readonly lastDeliveries: (hook: HookRef, signal: AbortSignal) => Promise<ListedDelivery[]>
+}

@@ -1,0 +1,37 @@
+import { z } from 'zod'
+
+/** A hook at its sender. */
+export type HookRef = {
+  /** `owner/name` of a repository, or the name of an organisation. */
+  readonly repository: string
+  readonly hookId: number
+}
+
+/** The hook that delivers to a webhook, where `webhook connect` made it. */
+export type WebhookSource = HookRef & { readonly provider: SourceProvider }
+
+/** What a hook is made of. */
+export type HookSettings = {
+  readonly url: string
+  readonly secret: string
+  readonly events: readonly string[]
+}
+
+export const sourceProviders = ['github'] as const
+export type SourceProvider = (typeof sourceProviders)[number]
+
+export const repositorySchema = z
+  .string()
+  .max(200)
+  .regex(/^[A-Za-z0-9][\w-]*(\/[\w.-]+)?$/, 'not owner/repository, or the name of an organisation')
+  .refine((name) => !/\/\.{1,2}$/.test(name), 'not owner/repository')
+
+export const sourceSchema = z.strictObject({
+  provider: z.enum(sourceProviders).describe('The sender.'),
+  repository: repositorySchema.describe('owner/name of the repository, or an organisation.'),
+  hook_id: z.int().min(1).describe('The number of the hook there.'),
+})
+
+/** The scopes of which a login needs one to manage the hooks there; the first is asked for. */
+export const hookScopes = (repository: string): readonly [string, ...string[]] =>
+  repository.includes('/') ? ['admin:repo_hook', 'repo', 'write:repo_hook'] : ['admin:org_hook']
