@@ -1,7 +1,7 @@
 import type { Router } from '@koa/router'
 import { type EventRecord, eventStates, type Restarted } from '../shared/api.ts'
 import { DoorwardError } from '../shared/errors.ts'
-import { eventNotFound } from './webhook/event-control.ts'
+import { eventNotFound } from './webhook/events/control.ts'
 import { exactRouter } from './http/body.ts'
 import type { EventStream } from './http/sse.ts'
 import type { EventStore } from './events/event-store.ts'

@@ -6,7 +6,7 @@ import {
   type AcceptedEvent,
   createRetryableEvents,
   type RetryableEvents,
-} from './webhook/accepted-event.ts'
+} from './webhook/events/accepted-event.ts'
 import { type RateLimits, createRateLimits } from './webhook/rate-limit.ts'
 import { EventGroups } from './webhook/rules/groups.ts'
 import { RunBudgets } from './webhook/rules/budgets.ts'

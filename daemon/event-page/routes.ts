@@ -8,7 +8,7 @@ import { exactRouter, type RenderedPage } from '../http/body.ts'
 import { refuseForeign } from '../http/guard.ts'
 import type { Log } from '../log/log.ts'
 import { loadCallbackPage } from '../oauth/login/callback-page.ts'
-import { eventNotFound } from '../webhook/event-control.ts'
+import { eventNotFound } from '../webhook/events/control.ts'
 import {
   type ErrorPage,
   eventForgotten,

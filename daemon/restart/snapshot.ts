@@ -5,7 +5,7 @@ import type { Detail } from '../events/event-texts.ts'
 import { isFinal } from '../events/event-record.ts'
 import type { Job } from '../queue.ts'
 import type { Memory } from '../state.ts'
-import type { AcceptedEvent } from '../webhook/accepted-event.ts'
+import type { AcceptedEvent } from '../webhook/events/accepted-event.ts'
 import { copyError, type ErrorCopy, toError } from './error-copy.ts'
 
 /*

@@ -14,7 +14,7 @@ import { createGit } from '../workspace/git.ts'
 import type { Workspaces } from '../workspace/workspaces.ts'
 import { type CompiledWebhook, webhooksByPath } from './compiled-webhook.ts'
 import { nearestByPath } from './senders/contact.ts'
-import { type RunEvent, type RunEventParts, createRunEvent } from './event-runner.ts'
+import { type RunEvent, type RunEventParts, createRunEvent } from './events/runner.ts'
 
 /**
  * One compiled configuration. It never changes: a new configuration is a new engine, and each event is

@@ -7,7 +7,7 @@ import { deliveryKey } from './dedupe.ts'
 import { type Accepted, addRejected, type Delivery, pass } from './delivery.ts'
 import { checkBodyTimestamp, getDeliveryId, getLateSeconds } from './delivery-id.ts'
 import type { Engine } from './engine.ts'
-import type { RunEvent } from './event-runner.ts'
+import type { RunEvent } from './events/runner.ts'
 import { createScope } from './event-scope.ts'
 import { loadMultipart } from './multipart.ts'
 import { isMultipart, readPayload } from './parse.ts'
@@ -29,7 +29,7 @@ import { type VerifiedBody, verify } from './signatures/verify.ts'
  *   receive (raw bytes) -> verify -> parse -> filter -> expand -> queue -> 202
  *                                                                   ... agent -> deliver
  *
- * The stages before the response are here and are quick; `event-runner.ts` runs the rest later. An
+ * The stages before the response are here and are quick; `events/runner.ts` runs the rest later. An
  * unverified sender learns nothing: all that could inform it comes after `verify`.
  */
 

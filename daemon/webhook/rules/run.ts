@@ -3,7 +3,7 @@ import type { SignatureScheme } from '../../../shared/signatures/scheme.ts'
 import { formatDuration } from '../../../shared/text.ts'
 import type { Log } from '../../log/log.ts'
 import { expandWorkspace } from '../../workspace/request.ts'
-import { type AcceptedEvent, type KeptPayloads, toEventFile } from '../accepted-event.ts'
+import { type AcceptedEvent, type KeptPayloads, toEventFile } from '../events/accepted-event.ts'
 import type { CompiledRule } from '../compiled-webhook.ts'
 import { type DeliveryKey, ofRule, type SeenDeliveries } from '../dedupe.ts'
 import {
@@ -14,7 +14,7 @@ import {
   toAccepted,
   toKnownDelivery,
 } from '../delivery.ts'
-import type { RunEvent } from '../event-runner.ts'
+import type { RunEvent } from '../events/runner.ts'
 import type { EventScope } from '../event-scope.ts'
 import type { Payload } from '../parse.ts'
 import { makePrompt } from '../prompt.ts'

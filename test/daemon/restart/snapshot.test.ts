@@ -5,7 +5,7 @@ import {
   restoreSnapshot,
   takeSnapshot,
 } from '../../../daemon/restart/snapshot.ts'
-import type { AcceptedEvent } from '../../../daemon/webhook/accepted-event.ts'
+import type { AcceptedEvent } from '../../../daemon/webhook/events/accepted-event.ts'
 import { expandWorkspace } from '../../../daemon/workspace/request.ts'
 import { parseWorkspace } from '../../../shared/config/workspace.ts'
 import { scopeOf } from '../../support/scope.ts'

@@ -1,10 +1,10 @@
-import type { Answer } from '../agents/answer.ts'
-import type { Invoke } from '../agents/invoke.ts'
-import type { SeenCode } from '../delivery/sender.ts'
-import { toCommitMessage } from '../delivery/targets/pull-request.ts'
-import { fillContexts } from '../workspace/context/context.ts'
-import type { Workspace } from '../workspace/workspace.ts'
-import type { PrepareWorkspace } from '../workspace/workspaces.ts'
+import type { Answer } from '../../agents/answer.ts'
+import type { Invoke } from '../../agents/invoke.ts'
+import type { SeenCode } from '../../delivery/sender.ts'
+import { toCommitMessage } from '../../delivery/targets/pull-request.ts'
+import { fillContexts } from '../../workspace/context/context.ts'
+import type { Workspace } from '../../workspace/workspace.ts'
+import type { PrepareWorkspace } from '../../workspace/workspaces.ts'
 import type { AcceptedEvent } from './accepted-event.ts'
 
 export type AskParts = {

@@ -1,14 +1,14 @@
-import type { EventRecord } from '../../shared/api.ts'
-import type { Agent } from '../../shared/config/schema.ts'
-import { DoorwardError } from '../../shared/errors.ts'
-import { isForModel } from '../../shared/config/rule.ts'
-import { isFinal } from '../events/event-record.ts'
-import type { EventStore } from '../events/event-store.ts'
-import type { EventQueue } from '../queue.ts'
-import type { Engine } from './engine.ts'
-import { toUpdateKey } from './rules/groups.ts'
-import { createScope } from './event-scope.ts'
-import type { DeliveryKey, SeenDeliveries } from './dedupe.ts'
+import type { EventRecord } from '../../../shared/api.ts'
+import type { Agent } from '../../../shared/config/schema.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
+import { isForModel } from '../../../shared/config/rule.ts'
+import { isFinal } from '../../events/event-record.ts'
+import type { EventStore } from '../../events/event-store.ts'
+import type { EventQueue } from '../../queue.ts'
+import type { Engine } from '../engine.ts'
+import { toUpdateKey } from '../rules/groups.ts'
+import { createScope } from '../event-scope.ts'
+import type { DeliveryKey, SeenDeliveries } from '../dedupe.ts'
 import {
   type AcceptedEvent,
   type KeptPayloads,
@@ -16,11 +16,11 @@ import {
   takesFile,
   toEventFile,
 } from './accepted-event.ts'
-import { findMiss, readEventKind } from './rules/choose.ts'
-import { readPayload } from './parse.ts'
-import { makePrompt } from './prompt.ts'
-import { expandWorkspace } from '../workspace/request.ts'
-import { expandTargets } from './targets.ts'
+import { findMiss, readEventKind } from '../rules/choose.ts'
+import { readPayload } from '../parse.ts'
+import { makePrompt } from '../prompt.ts'
+import { expandWorkspace } from '../../workspace/request.ts'
+import { expandTargets } from '../targets.ts'
 
 /*
  * What the owner does with one event: run it again, or cancel it.

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { EventStore } from '../../../daemon/events/event-store.ts'
-import type { AcceptedEvent } from '../../../daemon/webhook/accepted-event.ts'
-import { createRunToEnd } from '../../../daemon/webhook/event-runner.ts'
-import type { Log } from '../../../daemon/log/log.ts'
+import { EventStore } from '../../../../daemon/events/event-store.ts'
+import type { AcceptedEvent } from '../../../../daemon/webhook/events/accepted-event.ts'
+import { createRunToEnd } from '../../../../daemon/webhook/events/runner.ts'
+import type { Log } from '../../../../daemon/log/log.ts'
 
 const spin = (ms: number): void => {
   for (const until = performance.now() + ms; performance.now() < until;);

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
-import { EventStore } from '../../../daemon/events/event-store.ts'
-import { createByteBudget } from '../../../daemon/util/byte-budget.ts'
+import { EventStore } from '../../../../daemon/events/event-store.ts'
+import { createByteBudget } from '../../../../daemon/util/byte-budget.ts'
 import {
   createRetryableEvents,
   type KeptPayload,
   KeptPayloads,
-} from '../../../daemon/webhook/accepted-event.ts'
-import { verify } from '../../../daemon/webhook/signatures/verify.ts'
+} from '../../../../daemon/webhook/events/accepted-event.ts'
+import { verify } from '../../../../daemon/webhook/signatures/verify.ts'
 
 const at = new Date(0)
 
