@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { toPreview } from '../../../../daemon/webhook/events/runner.ts'
+import { toPreview } from '../../../../daemon/webhook/events/run-to-end.ts'
 
 describe('the preview of an answer', () => {
   it('is its first 600 characters, without what repaints a terminal', () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { EventStore } from '../../../../daemon/events/event-store.ts'
 import type { AcceptedEvent } from '../../../../daemon/webhook/events/accepted-event.ts'
-import { createRunToEnd } from '../../../../daemon/webhook/events/runner.ts'
+import { createRunToEnd } from '../../../../daemon/webhook/events/run-to-end.ts'
 import type { Log } from '../../../../daemon/log/log.ts'
 
 const spin = (ms: number): void => {

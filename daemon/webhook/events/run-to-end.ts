@@ -1,0 +1,165 @@
+import type { EventRecord, Stage, TargetResult } from '../../../shared/api.ts'
+import { DoorwardError, errorName } from '../../../shared/errors.ts'
+import { toPlainText } from '../../../shared/text.ts'
+import type { Answer } from '../../agents/answer.ts'
+import type { Deliver } from '../../delivery/deliver.ts'
+import { isEmpty } from '../../delivery/format/parts.ts'
+import type { SeenCode } from '../../delivery/sender.ts'
+import type { EventChanges } from '../../events/event-record.ts'
+import type { EventStore } from '../../events/event-store.ts'
+import type { Log } from '../../log/log.ts'
+import { isCancelled } from '../../util/abort.ts'
+import { deliveredEnd, openPlaces, waitingFor, withResult } from '../targets.ts'
+import type { AcceptedEvent } from './accepted-event.ts'
+import { type AskParts, createAsk } from './ask.ts'
+
+/*
+ * The slow part: run the agent, unless there is an answer already, and deliver the answer to the targets that
+ * do not have it yet.
+ */
+
+type Run = {
+  readonly id: string
+  readonly event: AcceptedEvent
+  /** Of an earlier run, when only the delivery is missing. */
+  readonly answer: string | undefined
+  readonly queuedMs: number
+  readonly signal: AbortSignal
+  readonly change: (changes: EventChanges, result?: string) => void
+  /** Keeps the code of the run, for a retry of its delivery. */
+  readonly saw: (code: SeenCode | undefined) => void
+  /** Frees the agent for the next job, as a target may be slow or down. */
+  readonly agentIsDone: () => void
+}
+
+/** Runs the agent of one event and delivers the answer. Never rejects; resolves with the final changes. */
+type RunToEnd = (run: Run) => Promise<Partial<EventRecord>>
+
+export type RunToEndParts = AskParts & {
+  readonly deliver: Deliver
+  readonly events: EventStore
+  readonly log: Log
+}
+
+type Durations = EventRecord['durations']
+
+export const createRunToEnd = (parts: RunToEndParts): RunToEnd => {
+  const { deliver, events, log } = parts
+  const ask = createAsk(parts)
+  const bringToTargets = createBringToTargets(deliver)
+
+  return async (run) => {
+    const { id, event, queuedMs, signal, change } = run
+    const before = events.record(id)
+    const attempts = (before?.attempts ?? 0) + 1
+    const { targets: earlier } = before ?? waitingFor(event.targets)
+    let { code } = event
+    let stage: Extract<Stage, 'agent' | 'deliver'> = 'agent'
+    let agentMs = run.answer === undefined ? undefined : before?.durations.agentMs
+    let start = performance.now()
+    const time = (): Durations => {
+      const took = Math.round(performance.now() - start)
+      if (stage === 'agent') return { queuedMs, agentMs: took }
+      return { queuedMs, agentMs, deliverMs: took }
+    }
+    try {
+      let text = run.answer
+      if (text === undefined && hasNoWayOut(event)) {
+        stage = 'deliver'
+        const ended = deliveredEnd(await bringToTargets(run, '', earlier))
+        const detail = `${ended.detail}; the agent was not run`
+        return { attempts, durations: { queuedMs }, ...ended, detail }
+      }
+      if (text === undefined) {
+        change({ state: 'running', attempts, durations: { queuedMs } })
+        const { answer, seen, notes } = await ask(run)
+        code = seen
+        run.saw(code)
+        text = answer.text
+        const durations = time()
+        ;({ agentMs } = durations)
+        const answered = { state: 'delivering', durations, resultPreview: toPreview(text) } as const
+        const detail = describeAnswer(answer, notes)
+        change(detail === '' ? answered : { detail, ...answered }, text)
+      } else {
+        change({ state: 'delivering', attempts, durations: { queuedMs, agentMs } })
+      }
+      stage = 'deliver'
+      const nothingSent = { state: 'done', durations: { queuedMs, agentMs, deliverMs: 0 } } as const
+      if (earlier.length === 0) return nothingSent
+      if (!event.webhook.deliverEmpty && isEmpty(text))
+        return { ...nothingSent, detail: 'the answer is empty: nothing was delivered' }
+      // While the folder of a program that had answered was being removed.
+      if (isCancelled(signal)) throw new DoorwardError('event-cancelled', 'it was cancelled')
+      // This may start other jobs.
+      run.agentIsDone()
+      start = performance.now()
+      const results = await bringToTargets(run, text, earlier, code)
+      return { durations: time(), ...deliveredEnd(results) }
+    } catch (error) {
+      if (!(error instanceof DoorwardError))
+        log.error({ event: id, stage, error: errorName(error) }, 'internal error')
+      return { durations: time(), ...failedEnd(stage, error) }
+    }
+  }
+}
+
+/** Delivers an answer to the targets that do not have it yet; resolves with the results of all. */
+const createBringToTargets =
+  (deliver: Deliver) =>
+  async (
+    { id, event, signal, change }: Run,
+    text: string,
+    earlier: readonly TargetResult[],
+    code?: SeenCode,
+  ) => {
+    const { webhook, receivedAt, targets, known, updateKey } = event
+    const only = openPlaces(earlier)
+    let results = [...earlier]
+    const changed = (place: number, result: TargetResult) => {
+      results = withResult(results, earlier, place, result)
+      if (result.state === 'waiting') change({ targets: results })
+    }
+    const { rule } = known
+    const { path, allowsWorkflows } = webhook
+    const seen = { code, allowsWorkflows }
+    const answered = { eventId: id, webhook: path, rule, receivedAt, text, updateKey, ...seen }
+    // `changed` reports each result.
+    await deliver(targets, answered, { only, signal, changed })
+    return results
+  }
+
+/** True when no target can be used, which is known before the agent runs. */
+const hasNoWayOut = ({ targets }: AcceptedEvent): boolean =>
+  targets.length > 0 && targets.every(({ kind }) => kind === 'invalid')
+
+const describeAnswer = ({ cut, note }: Answer, notes: readonly string[]): string =>
+  [
+    ...(cut ? ['the answer was longer than output_limit and is cut'] : []),
+    ...(note === undefined ? [] : [note]),
+    ...notes,
+  ].join('; ')
+
+const failedEnd = (stage: Stage, error: unknown): Partial<EventRecord> => {
+  const known = error instanceof DoorwardError ? error : undefined
+  const detail = known?.localDetail ?? known?.message ?? 'something went wrong inside the daemon'
+  return { state: 'failed', stage, code: known?.code ?? 'internal', detail }
+}
+
+const previewCharacters = 600
+
+/** Previews are copied through this: a UTF-16 unit takes three bytes of UTF-8 at most. */
+const room = Buffer.allocUnsafeSlow(previewCharacters * 3)
+
+/** The first 600 characters of an answer, safe to show, for the record of its event. */
+export const toPreview = (text: string): string => {
+  const head = text.slice(0, previewCharacters)
+  // Nearly always; otherwise characters are removed, and more of the text fits.
+  const isPlain = toPlainText(head) === head
+  const first = isPlain
+    ? head
+    : toPlainText(text.slice(0, previewCharacters * 2)).slice(0, previewCharacters)
+  if (text.length <= previewCharacters) return first
+  // A slice in V8 refers to the whole text and keeps it in memory.
+  return room.toString('utf8', 0, room.write(first))
+}
