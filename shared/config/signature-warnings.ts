@@ -55,9 +55,9 @@ const faultWarnings = ({ path, scheme, secretNames }: Webhook, env: NodeJS.Proce
     }),
   )
 
-/** What a webhook with a secret does not prove, or cannot. */
+/** What a webhook with a secret does not prove, or cannot, and what gives the secret away. */
 export const proofWarnings = (
-  { path, scheme, secretNames }: Webhook,
+  { path, scheme, secretNames, verifyTokenNames }: Webhook,
   { gateway }: Pick<Config, 'gateway'>,
 ): Warning[] => {
   if (secretNames.length === 0) return []
@@ -66,6 +66,12 @@ export const proofWarnings = (
       'address-unset',
       `webhook ${path}: ${scheme.name} signs the public address, which is not set; its deliveries are answered 503`,
       'set server.public_url in gateway.yaml',
+    )
+  if (scheme.name === 'meta' && verifyTokenNames.some((name) => secretNames.includes(name)))
+    return warn(
+      'webhook-token',
+      `webhook ${path}: the App Secret is the verify token too, which Meta sends in an address, and proxies log addresses`,
+      'set verify_token_env to a value of your own, and enter that at Meta',
     )
   if (scheme.name !== 'token') return []
   const inQuery = scheme.forms.some(({ in: place }) => place === 'query')

@@ -35,8 +35,7 @@ export const businessPresets = {
       pattern: /^[0-9a-f]{32}$/,
       fault: 'is not 32 hex digits, as app secrets of Meta are (a token is another thing)',
     },
-    where:
-      'the app, Webhooks: Callback URL, and as Verify token the App Secret or what verify_token_env has',
+    where: 'the app, Webhooks: Callback URL, and as Verify token what verify_token_env has',
     forms: [{ ...overBody, header: 'x-hub-signature-256', prefix: 'sha256=' }],
     deliveryId: { headers: [] },
     event: { field: 'object' },

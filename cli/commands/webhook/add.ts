@@ -74,7 +74,15 @@ export const addWebhook = async (
   for (const line of reportLines(report, home.env)) terminal.print(line)
   taken?.tell()
   const isPublic = open.config.gateway.server.public_url !== undefined
-  terminal.say(nextSteps(report, { preset, hasConsent: yes }, home.env, isPublic, terminal.columns))
+  terminal.say(
+    nextSteps(
+      report,
+      { preset, hasConsent: yes, verifyEnv: verifyEnvOf(webhook) },
+      home.env,
+      isPublic,
+      terminal.columns,
+    ),
+  )
 }
 
 /** Asks on a terminal; elsewhere only `--yes` is a consent. */
@@ -104,10 +112,13 @@ export const writeEntry = async (
   const secret = await secretFor(webhook, preset, options, open)
   const before = await readSecretFile(home.env)
   const isNew = secret !== undefined && (await addSecret(home, webhook.secretEnv, secret))
+  const verifyEnv = verifyEnvOf(webhook)
+  const hasToken =
+    verifyEnv !== undefined && (await addSecret(home, verifyEnv, randomBytes(16).toString('hex')))
   try {
     await open.write('webhooks', added.text)
   } catch (error) {
-    if (isNew && before !== undefined) await writeFileAtomic(home.env, before)
+    if ((isNew || hasToken) && before !== undefined) await writeFileAtomic(home.env, before)
     throw error
   }
   return { open, webhook, file, added, secret, isNew }
@@ -201,11 +212,21 @@ const secretFor = async (
   return secret
 }
 
-type ToTell = { readonly preset: WebhookPreset; readonly hasConsent: boolean }
+type ToTell = {
+  readonly preset: WebhookPreset
+  readonly hasConsent: boolean
+  readonly verifyEnv: string | undefined
+}
+
+/** The variable with the verify token of Meta. */
+const verifyEnvOf = ({ fields }: NewWebhook): string | undefined => {
+  const name = fields?.['verify_token_env']
+  return typeof name === 'string' ? name : undefined
+}
 
 const nextSteps = (
   { path, secretEnv, secretState }: Report,
-  { preset, hasConsent }: ToTell,
+  { preset, hasConsent, verifyEnv }: ToTell,
   envFile: string,
   isPublic: boolean,
   columns: number | undefined,
@@ -224,6 +245,9 @@ const nextSteps = (
       ? []
       : ['its first request is refused until the entry has confirm: true']),
     ...(preset.secret === 'ours' ? [`its secret: grep ^${secretEnv}= ${shellWord(envFile)}`] : []),
+    ...(verifyEnv === undefined
+      ? []
+      : [`its verify token: grep ^${verifyEnv}= ${shellWord(envFile)}`]),
     ...(isPublic ? [] : ['a tunnel to server.public_port: doorward help getting-started']),
     ...(preset.signsAddress && !isPublic
       ? [

@@ -145,11 +145,15 @@ export const newWebhook = (
     deliverTo: options.deliverTo ?? ['notify:desktop'],
     prompt: options.prompt ?? prompt,
     secretEnv,
-    fields: readFields(preset, options),
+    fields: readFields(preset, options, path),
   }
 }
 
-const readFields = (preset: WebhookPreset, options: WebhookAddOptions): NewWebhook['fields'] => {
+const readFields = (
+  preset: WebhookPreset,
+  options: WebhookAddOptions,
+  path: string,
+): NewWebhook['fields'] => {
   const { audience, serviceAccount: account, tokenIn, yes } = options
   const given = { audience, service_account: account }
   const missing = (preset.needs ?? []).filter((name) => given[name] === undefined)
@@ -168,6 +172,8 @@ const readFields = (preset: WebhookPreset, options: WebhookAddOptions): NewWebho
     ...(audience !== undefined && { audience }),
     ...(account !== undefined && { service_account: account }),
     ...(tokenIn !== undefined && { token_in: tokenIn }),
+    // Otherwise the App Secret would be sent in an address.
+    ...(preset.scheme === 'meta' && { verify_token_env: `${variablePart(path)}_VERIFY_TOKEN` }),
     ...(preset.consent !== undefined && yes && { confirm: true }),
   }
 }

@@ -53,6 +53,15 @@ describe('warnings of signature schemes', () => {
     )
   })
 
+  it('keep the App Secret of Meta out of addresses', () => {
+    const env = { A: '0123456789abcdef0123456789abcdef', B: 'my-own' }
+    assert.match(
+      warnings('signature_scheme: meta', env)[0] ?? '',
+      /^webhook-token: .*the App Secret is the verify token too.*set verify_token_env/,
+    )
+    assert.deepEqual(warnings('signature_scheme: meta, verify_token_env: B', env), [])
+  })
+
   it('say that a token proves less than a signature, and what a sender signs that is not known', () => {
     const token = warnings('signature_scheme: token')
     assert.match(

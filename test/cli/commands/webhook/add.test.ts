@@ -185,6 +185,19 @@ describe('cli: webhook add', () => {
     })
   })
 
+  it('makes a verify token for Meta, which is never the App Secret', async () => {
+    const home = await temporaryHome()
+    const { code, stdout, stderr } = await run(['webhook', 'add', 'meta'], { home })
+    assert.equal(code, 0, stderr)
+    const { META_VERIFY_TOKEN: token = '', META_WEBHOOK_SECRET: secret } = await variables(home)
+    assert.match(token, /^[0-9a-f]{32}$/)
+    assert.equal(secret, undefined)
+    assert.ok(!(stdout + stderr).includes(token))
+    assert.match(stderr, /its verify token: +grep \^META_VERIFY_TOKEN= /)
+    const [webhook] = (await loadConfig(home, {})).webhooks
+    assert.deepEqual(webhook?.verifyTokenNames, ['META_VERIFY_TOKEN'])
+  })
+
   it('leaves a secret that the sender makes to be set, or reads it from standard input', async () => {
     const home = await temporaryHome()
     const unset = await run(['webhook', 'add', 'stripe'], { home })
