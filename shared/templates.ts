@@ -18,7 +18,7 @@ export type Template = {
 export type PromptTemplate = Template | LiquidTemplate
 
 /** What `{{context.<name>}}` of a prompt can be. */
-export const contextNames = ['diff', 'files', 'commits'] as const
+export const contextNames = ['diff', 'files', 'commits', 'failed-logs', 'comments'] as const
 export type ContextName = (typeof contextNames)[number]
 
 /** True for a template without placeholders. */

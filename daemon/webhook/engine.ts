@@ -11,6 +11,7 @@ import type { CommentMarks, OwnMessages } from '../delivery/loop-guard.ts'
 import type { Progress } from '../delivery/multipart.ts'
 import type { OAuth } from '../oauth/oauth.ts'
 import { createGit } from '../workspace/git.ts'
+import { createAskGithub } from '../workspace/context/github.ts'
 import type { Workspaces } from '../workspace/workspaces.ts'
 import { type CompiledWebhook, webhooksByPath } from './compiled-webhook.ts'
 import { nearestByPath } from './senders/contact.ts'
@@ -34,7 +35,10 @@ export type Engine = {
 }
 
 /** What all engines of a daemon share: a change of the configuration does not replace it. */
-export type EngineServices = Omit<RunEventParts, 'invoke' | 'deliver' | 'prepareWorkspace'> & {
+export type EngineServices = Omit<
+  RunEventParts,
+  'invoke' | 'deliver' | 'prepareWorkspace' | 'askGithub'
+> & {
   readonly home: Home
   /** Runs the programs of agents. */
   readonly run: RunProcess
@@ -87,6 +91,7 @@ export const createEngine = (
     maxBodyBytes: server.body_limit,
     runEvent: createRunEvent({
       ...parts,
+      askGithub: createAskGithub(config.gateway, env, access),
       prepareWorkspace: parts.workspaces.preparer(config.gateway, env),
       invoke,
       deliver,

@@ -6,6 +6,7 @@ import { formatPath } from '../../shared/paths.ts'
 import type { Piece } from '../../shared/liquid.ts'
 import type { ContextName, PromptTemplate, Template } from '../../shared/templates.ts'
 import { textOfValue, valueAt } from '../util/payload-path.ts'
+import { findSubject, type Subject } from '../workspace/context/subject.ts'
 import type { EventScope } from './event-scope.ts'
 import { sanitize } from './sanitize.ts'
 
@@ -147,6 +148,7 @@ export type ContextRequest = {
   readonly isFenced: boolean
   readonly names: readonly ContextName[]
   readonly limitBytes: number
+  readonly about: Subject
 }
 
 /** The prompt of a rule for one event. Throws as `expandPrompt`, and `template-failed`. */
@@ -159,7 +161,10 @@ export const makePrompt = (
   const isFenced = values.eventText === 'fenced'
   return {
     prompt: expandPrompt(rule.prompt, scope, values, id),
-    context: names.length === 0 ? undefined : { id, isFenced, names, limitBytes },
+    context:
+      names.length === 0
+        ? undefined
+        : { id, isFenced, names, limitBytes, about: findSubject(scope.event) },
   }
 }
 

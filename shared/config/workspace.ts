@@ -81,6 +81,9 @@ export const parseWorkspace = (entry: z.output<typeof workspaceSchema>): Workspa
   }
 }
 
+/** These need no `base`. */
+const ofGithub: ReadonlySet<ContextName> = new Set(['failed-logs', 'comments'])
+
 /** Checks that `context`, the prompt and the workspace of a rule go together. */
 export const checkContext = (
   {
@@ -104,10 +107,11 @@ export const checkContext = (
   if (context.length === 0) return
   if (!workspace)
     at('context', 'it needs a workspace', 'say which code it is of: doorward help workspaces')
-  else if (!workspace.base)
+  const [compared] = context.filter((name) => !ofGithub.has(name))
+  if (workspace && !workspace.base && compared !== undefined)
     at(
       'workspace',
-      `${context[0]} needs a base`,
+      `${compared} needs a base`,
       'write into workspace what its ref is compared with',
     )
 }

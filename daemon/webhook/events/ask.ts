@@ -3,12 +3,14 @@ import type { Invoke } from '../../agents/invoke.ts'
 import type { SeenCode } from '../../delivery/sender.ts'
 import { toCommitMessage } from '../../delivery/targets/pull-request.ts'
 import { fillContexts } from '../../workspace/context/context.ts'
+import type { AskGithub } from '../../workspace/context/github.ts'
 import type { Workspace } from '../../workspace/workspace.ts'
 import type { PrepareWorkspace } from '../../workspace/workspaces.ts'
 import type { AcceptedEvent } from './accepted-event.ts'
 
 export type AskParts = {
   readonly prepareWorkspace: PrepareWorkspace
+  readonly askGithub: AskGithub
   readonly invoke: Invoke
 }
 
@@ -27,14 +29,17 @@ type Answered = {
 
 /** Runs the agent of an event, with the code that its rule gives it. Throws why there is no answer. */
 export const createAsk =
-  ({ prepareWorkspace, invoke }: AskParts): ((asked: Asked) => Promise<Answered>) =>
+  ({ prepareWorkspace, askGithub, invoke }: AskParts): ((asked: Asked) => Promise<Answered>) =>
   async ({ id, event, signal }) => {
     const { webhook, payload, known } = event
     const { deliveryId, rule } = known
-    const workspace = event.workspace && (await prepareWorkspace(event.workspace, id, signal))
+    const { workspace: request } = event
+    const workspace = request && (await prepareWorkspace(request, id, signal))
     try {
-      const { prompt, notes } = await fillContexts(event, workspace)
-      const code = workspace && { path: workspace.path, access: event.workspace.access }
+      const { prompt, notes } = workspace
+        ? await fillContexts(event, workspace, async (call) => askGithub(request, signal, call))
+        : { prompt: event.prompt, notes: [] }
+      const code = workspace && { path: workspace.path, access: request.access }
       const question = { prompt, webhook: webhook.path, rule, eventId: id, deliveryId, payload }
       const asked = { ...question, workspace: code }
       const answer = await invoke(webhook.agentName, webhook.agent, asked, signal)

@@ -2,6 +2,9 @@ import type { ContextName } from '../../../shared/templates.ts'
 import { type ContextRequest, fence, placeOfContext } from '../../webhook/prompt.ts'
 import type { Workspace } from '../workspace.ts'
 import { readCommits, readDiff, readFiles } from './changes.ts'
+import { readComments, readFailedLogs } from './discussion.ts'
+import type { GithubReader } from './github.ts'
+import type { Subject } from './subject.ts'
 import { showHidden } from './show.ts'
 
 /*
@@ -14,10 +17,16 @@ type Prompted = {
   readonly context?: ContextRequest | undefined
 }
 
+/** Calls with requests for one repository. */
+type AskSource = <Value>(call: (github: GithubReader) => Promise<Value>) => Promise<Value>
+
 /** What a context is made of, and how. */
 export type ContextSource = {
   readonly workspace: Pick<Workspace, 'git' | 'head' | 'base'>
   readonly limitBytes: number
+  /** Requests for the repository of the workspace. */
+  readonly github: AskSource
+  readonly about: Subject
   /** Makes text of a change harmless. */
   readonly show: (text: string) => string
 }
@@ -29,15 +38,18 @@ const readers: Readonly<Record<ContextName, (source: ContextSource) => Promise<C
   diff: readDiff,
   files: readFiles,
   commits: readCommits,
+  'failed-logs': readFailedLogs,
+  comments: readComments,
 }
 
-/** The prompt of an event with its contexts in their places. Throws as the git of the workspace does. */
+/** The prompt of an event with its contexts in their places. Throws `workspace-…`. */
 export const fillContexts = async (
   { prompt, context }: Prompted,
-  workspace: ContextSource['workspace'] | undefined,
+  workspace: ContextSource['workspace'],
+  github: AskSource,
 ): Promise<{ readonly prompt: string; readonly notes: readonly string[] }> => {
-  if (!context || !workspace) return { prompt, notes: [] }
-  const { id, isFenced, names, limitBytes } = context
+  if (!context) return { prompt, notes: [] }
+  const { id, isFenced, names, limitBytes, about } = context
   const show = isFenced ? showHidden : (text: string) => text
   let filled = prompt
   const notes: string[] = []
@@ -45,7 +57,7 @@ export const fillContexts = async (
   for (const name of names) {
     const place = placeOfContext(name, id)
     if (!filled.includes(place)) continue
-    const { text, note } = await readers[name]({ workspace, limitBytes, show })
+    const { text, note } = await readers[name]({ workspace, github, about, limitBytes, show })
     // As JSON: what is between the marks of a comment is code, and stays.
     const shown = isFenced ? fence(text, id, undefined, true) : text
     filled = filled.replaceAll(place, () => shown)

@@ -57,9 +57,20 @@ describe('the context of a change', () => {
     more: Partial<ContextRequest> = {},
     workspace?: Workspace,
   ) => {
-    const request = { id, isFenced: false, names: [name], limitBytes: 200 * 1024, ...more }
+    const request = {
+      id,
+      isFenced: false,
+      names: [name],
+      limitBytes: 200 * 1024,
+      about: {},
+      ...more,
+    }
     const prompt = `<${placeOfContext(name, id)}>`
-    const filled = await fillContexts({ prompt, context: request }, workspace ?? (await prepare()))
+    const filled = await fillContexts(
+      { prompt, context: request },
+      workspace ?? (await prepare()),
+      async () => assert.fail('git knows it'),
+    )
     return { ...filled, prompt: filled.prompt.slice(1, -1) }
   }
   const pushAll = async (...all: GitFiles[]) => {

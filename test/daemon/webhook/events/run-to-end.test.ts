@@ -16,6 +16,7 @@ describe('the times of a run', () => {
     const { id } = events.add(new Date(), { state: 'queued', targets })
     const runToEnd = createRunToEnd({
       prepareWorkspace: async () => assert.fail('it has no workspace'),
+      askGithub: async () => assert.fail('it has no context'),
       invoke: async () => ({ text: 'answer', cut: false }),
       deliver: async () => [],
       events,

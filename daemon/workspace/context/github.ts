@@ -1,0 +1,134 @@
+import { getProviderName } from '../../../shared/config/name-forms.ts'
+import type { Gateway } from '../../../shared/config/schema.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
+import { openRequest } from '../../../shared/network/outgoing.ts'
+import { DeliveryError } from '../../delivery/delivery-error.ts'
+import {
+  createGithubApi,
+  findListed,
+  type GithubRequest,
+  type Hints,
+} from '../../delivery/targets/github-api.ts'
+import type { OAuth } from '../../oauth/oauth.ts'
+import { findRepository, type WorkspaceRequest } from '../request.ts'
+
+/*
+ * What GitHub knows of a change besides its code, by its API and the login of the workspace.
+ */
+
+export type GithubReader = {
+  /** All items of a list below `repos/<owner>/<name>`, as far as ten pages. */
+  readonly list: (path: string, field?: string) => Promise<readonly unknown[]>
+  /** One document; undefined where there is none. */
+  readonly get: (path: string) => Promise<Readonly<Record<string, unknown>> | undefined>
+  /** The end of a text at which a redirect points; undefined where there is none. */
+  readonly download: (path: string, limitBytes: number) => Promise<string | undefined>
+}
+
+/** Calls with requests for one repository. Throws `workspace-…`, or why there is no token. */
+export type AskGithub = <Value>(
+  request: WorkspaceRequest,
+  signal: AbortSignal,
+  call: (github: GithubReader) => Promise<Value>,
+) => Promise<Value>
+
+const timeoutMs = 30_000
+const missing = 'the login may not see it: at github a private repository needs the scope repo'
+const hints: Hints = { 403: missing, 404: missing }
+
+export const createAskGithub =
+  (gateway: Gateway, env: NodeJS.ProcessEnv, access: OAuth['access']): AskGithub =>
+  async (request, signal, call) => {
+    const { name, apiUrl, provider, tokenEnv } = findApi(request, gateway)
+    const token = { target: 'github', tokenEnv, provider, env, access }
+    const attempt = { signal, timeoutMs, mailTimeoutMs: timeoutMs, mayHaveArrived: false }
+    try {
+      return await createGithubApi(apiUrl, token)(attempt, hints, async (api) =>
+        call(toReader(api, `/repos/${name}`, signal)),
+      )
+    } catch (error) {
+      if (!(error instanceof DeliveryError) || error.code !== 'delivery-failed') throw error
+      throw new DoorwardError(
+        'workspace-failed',
+        `the context of ${request.repo}: ${error.message}`,
+        {
+          cause: error,
+          hint: error.hint ?? 'doorward events retry runs it again',
+        },
+      )
+    }
+  }
+
+/** The API of the host of a repository, and the login for it. */
+const findApi = (request: WorkspaceRequest, { providers, targets, ...gateway }: Gateway) => {
+  const { url, login } = findRepository(request, { providers, targets, ...gateway })
+  const { pathname } = login ? new URL(url) : { pathname: '' }
+  const [, name] = /^\/([^/]+\/[^/]+?)(?:\.git)?$/.exec(pathname) ?? []
+  const provider = login && getProviderName(login.name)
+  const own = provider === 'github' ? targets.github : undefined
+  const apiUrl = own ? own.api_url : providers[provider ?? '']?.api_url
+  if (!login || name === undefined || (!own && apiUrl === undefined))
+    throw new DoorwardError(
+      'workspace-invalid',
+      `comments and failed-logs are read from GitHub, and ${request.repo} is not there`,
+      {
+        hint: 'write owner/name into repo, or api_url for its provider: doorward config edit gateway',
+      },
+    )
+  const isDefault = own !== undefined && !login.isChosen
+  return {
+    name,
+    apiUrl,
+    provider: isDefault ? (own.login ?? login.name) : login.name,
+    tokenEnv: isDefault ? own.token_env : undefined,
+  }
+}
+
+const toReader = (api: GithubRequest, base: string, signal: AbortSignal): GithubReader => ({
+  list: async (path, field) => {
+    const items: unknown[] = []
+    const list = { path: `${base}${path}`, what: 'list', ...(field !== undefined && { field }) }
+    await findListed(api, list, (item) => {
+      items.push(item)
+      return false
+    })
+    return items
+  },
+  get: async (path) => {
+    const { status, json } = await api(`${base}${path}`, { handles: [404] })
+    return status === 404 ? undefined : json
+  },
+  download: async (path, limitBytes) => {
+    // A log that was deleted is 404 or 410.
+    const { status, headers } = await api(`${base}${path}`, { handles: [302, 404, 410] })
+    const { location } = headers
+    if (status !== 302 || location === undefined || !URL.canParse(location)) return undefined
+    return readEnd(new URL(location), limitBytes, signal)
+  },
+})
+
+/** The last bytes of what is at a signed address, which needs no token. */
+const readEnd = async (url: URL, limitBytes: number, signal: AbortSignal): Promise<string> => {
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)])
+  try {
+    const response = await openRequest(url, { method: 'GET', signal: limit })
+    if (response.statusCode !== 200) {
+      response.destroy()
+      throw new DeliveryError('retryable', `the log cannot be read (${response.statusCode})`)
+    }
+    const chunks: Buffer[] = []
+    let size = 0
+    for await (const chunk of response as AsyncIterable<Buffer>) {
+      chunks.push(chunk)
+      size += chunk.length
+      while (size - (chunks[0]?.length ?? 0) >= limitBytes) size -= chunks.shift()?.length ?? 0
+    }
+    return Buffer.concat(chunks).subarray(-limitBytes).toString()
+  } catch (error) {
+    if (error instanceof DoorwardError) throw error
+    // The address has a signature, so nothing of it is in the message.
+    throw new DeliveryError('retryable', 'the log cannot be read: its server does not answer', {
+      cause: error,
+    })
+  }
+}
