@@ -15,7 +15,7 @@ const defaultMaxBytes = 1024 * 1024
 type TargetRequest = {
   /** Its name in messages: the URL may hold a token. */
   readonly target: string
-  readonly method?: 'GET' | 'POST' | 'PATCH' | 'DELETE'
+  readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
   /** A longer response is cut. */

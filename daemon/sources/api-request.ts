@@ -22,7 +22,7 @@ export type ApiOptions = {
 
 type RequestOptions = {
   readonly signal: AbortSignal
-  readonly method?: 'POST' | 'PATCH' | 'DELETE'
+  readonly method?: 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   readonly body?: object
   /** Statuses that the caller handles: they do not throw. */
   readonly handles?: readonly number[]

@@ -145,7 +145,7 @@ const toFailure = (
   // Empty or missing for tokens that have permissions instead of scopes.
   const granted = headers['x-oauth-scopes']?.toString().trim() ?? ''
   if ((status !== 403 && status !== 404) || granted === '') return undefined
-  const needed = hookScopes(path.startsWith('/orgs/') ? 'organisation' : 'owner/repository')
+  const needed = hookScopes('github', path.startsWith('/orgs/') ? 'name' : 'owner/name')
   const scopes = granted.split(',').map((scope) => scope.trim())
   if (needed.some((scope) => scopes.includes(scope))) return undefined
   const [first] = needed

@@ -14,6 +14,7 @@ import type { EventStore } from '../events/event-store.ts'
 import type { OAuth } from '../oauth/oauth.ts'
 import type { Engine } from '../webhook/engine.ts'
 import { createGithubSource } from './github-source.ts'
+import { createGitlabSource } from './gitlab-source.ts'
 import type { ListedDelivery, SenderHook, Source } from './source.ts'
 
 /** How long a ping may take from its sender to here. */
@@ -76,7 +77,7 @@ export class Hooks {
     } finally {
       arrival.stop()
     }
-    // GitHub lists a delivery some time after it was sent.
+    // Senders list a delivery some time after it was sent.
     const [last] = await source.lastDeliveries(own, signal).catch((): ListedDelivery[] => [])
     return { arrived: false, ...(last && !last.isOk && { answer: last.answer }) }
   }
@@ -157,7 +158,7 @@ export class Hooks {
     if (!webhook) throw notFound(path)
     if (!webhook.source)
       throw new DoorwardError('webhook-not-found', `${path} is not connected`, {
-        hint: `doorward webhook connect github OWNER/REPOSITORY --path ${path}`,
+        hint: `doorward webhook connect ${webhook.scheme.name === 'gitlab' ? 'gitlab' : 'github'} OWNER/REPOSITORY --path ${path}`,
       })
     return { own: webhook.source, source: this.#sourceOf(webhook.source.provider) }
   }
@@ -169,7 +170,7 @@ export class Hooks {
   #sourceOf(provider: SourceProvider): Source {
     const { config, env } = this.#parts.current()
     const { token_env: tokenEnv, login, api_url: apiUrl } = config.gateway.targets[provider]
-    return createGithubSource(apiUrl, {
+    return createSource[provider](apiUrl, {
       target: provider,
       tokenEnv,
       provider: login ?? provider,
@@ -205,6 +206,8 @@ export class Hooks {
     })
   }
 }
+
+const createSource = { github: createGithubSource, gitlab: createGitlabSource }
 
 /** The events that can run a rule; all, where a rule does not say. */
 const eventsOf = ({ rules }: Webhook): string[] => {

@@ -2,7 +2,7 @@ import { z } from 'zod'
 
 /** A hook at its sender. */
 export type HookRef = {
-  /** `owner/name` of a repository, or the name of an organisation. */
+  /** The path of a repository or project, or of an organisation or group. */
   readonly repository: string
   readonly hookId: number
 }
@@ -17,21 +17,33 @@ export type HookSettings = {
   readonly events: readonly string[]
 }
 
-export const sourceProviders = ['github'] as const
+export const sourceProviders = ['github', 'gitlab'] as const
 export type SourceProvider = (typeof sourceProviders)[number]
 
 export const repositorySchema = z
   .string()
   .max(200)
-  .regex(/^[A-Za-z0-9][\w-]*(\/[\w.-]+)?$/, 'not owner/repository, or the name of an organisation')
-  .refine((name) => !/\/\.{1,2}$/.test(name), 'not owner/repository')
+  .regex(
+    /^[A-Za-z0-9_][\w.-]*(\/[\w.-]+)*$/,
+    'not owner/repository, or the name of an organisation',
+  )
+  .refine((name) => !/(^|\/)\.{1,2}(\/|$)/.test(name), 'not owner/repository')
 
 export const sourceSchema = z.strictObject({
   provider: z.enum(sourceProviders).describe('The sender.'),
-  repository: repositorySchema.describe('owner/name of the repository, or an organisation.'),
+  repository: repositorySchema.describe(
+    'owner/name of the repository or project, or an organisation or group.',
+  ),
   hook_id: z.int().min(1).describe('The number of the hook there.'),
 })
 
 /** The scopes of which a login needs one to manage the hooks there; the first is asked for. */
-export const hookScopes = (repository: string): readonly [string, ...string[]] =>
-  repository.includes('/') ? ['admin:repo_hook', 'repo', 'write:repo_hook'] : ['admin:org_hook']
+export const hookScopes = (
+  provider: SourceProvider,
+  repository: string,
+): readonly [string, ...string[]] => {
+  if (provider === 'gitlab') return ['api']
+  return repository.includes('/')
+    ? ['admin:repo_hook', 'repo', 'write:repo_hook']
+    : ['admin:org_hook']
+}

@@ -45,9 +45,10 @@ export const connectWebhook = async (
 ): Promise<void> => {
   const { terminal } = context
   const provider = parseProvider(given)
-  const repository = parseRepository(name)
+  const repository = parseRepository(provider, name)
   const { config } = await openConfig(context.home)
-  const path = options.path ?? findConnected(config, provider, repository) ?? toPath(repository)
+  const path =
+    options.path ?? findConnected(config, provider, repository) ?? toPath(provider, repository)
   const request = { path, provider, repository }
   await withLogin(context, request, async (client) =>
     client.post(route, { ...request, check: true }, { timeoutMs: hookMs }),
@@ -115,18 +116,19 @@ export const parseProvider = (given: string): SourceProvider => {
   })
 }
 
-const parseRepository = (name: string): string => {
+const parseRepository = (provider: SourceProvider, name: string): string => {
   const { success, data, error } = repositorySchema.safeParse(name)
-  if (success) return data
+  const isTooDeep = provider === 'github' && data !== undefined && data.split('/').length > 2
+  if (success && !isTooDeep) return data
   throw new DoorwardError(
     'usage',
-    `"${toPlainLine(name).slice(0, 100)}" is ${error.issues[0]?.message}`,
+    `"${toPlainLine(name).slice(0, 100)}" is ${error?.issues[0]?.message ?? 'not owner/repository'}`,
   )
 }
 
 /** `/webhook/github/acme/door` */
-const toPath = (repository: string): string =>
-  `/webhook/github/${repository.replace(/\/\.+/, '/').toLowerCase()}`
+const toPath = (provider: SourceProvider, repository: string): string =>
+  `/webhook/${provider}/${repository.replaceAll(/\/\.+/g, '/').toLowerCase()}`
 
 const findConnected = (config: Config, provider: string, repository: string): string | undefined =>
   config.webhooks.find(
@@ -147,7 +149,7 @@ const withLogin = async (
     const isFixable = error instanceof DoorwardError && error.code === 'scope-missing'
     if (!isFixable || !error.hint?.startsWith('doorward oauth login ')) throw error
     if (!process.stdin.isTTY || !terminal.isInteractive) throw error
-    const [scope] = hookScopes(repository)
+    const [scope] = hookScopes(provider, repository)
     terminal.say(error.message)
     const question = `log in to ${provider} again, with ${scope}?`
     const words = { question, refusal: error.message, interrupted: 'nothing was made' }
@@ -184,7 +186,8 @@ const ensureEntry = async (
         terminal.say(`${path} exists, and stays as it is: doorward config edit webhooks`)
       return { agent: present.rules[0].agentName, isNew: false }
     }
-    const preset = findPreset(provider)
+    // Through its API, GitLab takes a secret of ours.
+    const preset = { ...findPreset(provider), secret: 'ours' as const }
     const agents = [...opened.config.agents.keys()]
     const agent = options.agent ?? agents.find((known) => known !== 'echo') ?? agents[0]
     const given = { ...options, path, ...(agent !== undefined && { agent }) }

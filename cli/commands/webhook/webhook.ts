@@ -29,9 +29,9 @@ export const addWebhookCommands = (webhook: Command): void => {
   webhook
     .command('connect')
     .description('make the hook at the sender by its API, with the webhook, the secret and a ping')
-    .argument('<sender>', 'github')
-    .argument('<repository>', 'owner/repository, or an organisation')
-    .option('--path <path>', 'URL path (default: /webhook/github/<repository>)')
+    .argument('<sender>', 'github or gitlab')
+    .argument('<repository>', 'owner/repository or project, or an organisation or group')
+    .option('--path <path>', 'URL path (default: /webhook/<sender>/<repository>)')
     .option('--agent <agent>', 'the agent that answers (default: the first, or echo)')
     .option('--on <event>', 'event that runs the agent; repeatable', listed)
     .option('--deliver-to <target>', 'where the answer goes; repeatable', listed)

@@ -1,0 +1,142 @@
+import { randomUUID } from 'node:crypto'
+import { json, type Recorded, startTargetServer, type TargetServer } from './target-server.ts'
+
+/*
+ * GitLab's API of hooks (docs.gitlab.com/api/project_webhooks, api/group_webhooks) for the project
+ * acme/tools/door and the group acme. Its test of a push is delivered for real, through `tunnel`.
+ */
+
+type StoredHook = {
+  readonly id: number
+  readonly owner: string
+  fields: Readonly<Record<string, unknown>>
+  /** Never returned. */
+  token: string
+  alertStatus: string
+  readonly events: unknown[]
+}
+
+export type GitlabHookServer = Pick<TargetServer, 'requests' | 'next' | 'close'> & {
+  readonly apiUrl: string
+  readonly hooks: StoredHook[]
+  /** The daemon that the public address leads to. */
+  tunnel: string | undefined
+  hasScope: boolean
+}
+
+const flags =
+  /^(push|tag_push|issues|merge_requests|note|pipeline|job|deployment|releases|feature_flag|wiki_page|emoji|milestone|resource_access_token|vulnerability|member|subgroup|project)_events$/
+const others = ['url', 'token', 'enable_ssl_verification']
+
+export const startGitlabHookServer = async (): Promise<GitlabHookServer> => {
+  const hooks: StoredHook[] = []
+  const server = await startTargetServer(async (response, recorded, request) => {
+    const [status, document] = await answer(recorded)
+    if (status === 204) response.writeHead(204).end()
+    else await json(status, document)(response, recorded, request)
+  })
+
+  const answer = async ({
+    method,
+    path,
+    fields,
+  }: Recorded): Promise<readonly [number, unknown]> => {
+    const { pathname } = new URL(path, 'http://loopback')
+    const [, kind, name = '', id, rest] =
+      /^\/api\/v4\/(projects|groups)\/([^/]+)\/hooks(?:\/(\d+))?(\/.+)?$/.exec(pathname) ?? []
+    if (!self.hasScope) return [403, { error: 'insufficient_scope', scope: 'api' }]
+    const owner = decodeURIComponent(name)
+    if (owner !== (kind === 'projects' ? 'acme/tools/door' : 'acme'))
+      return [404, { message: `404 ${kind === 'projects' ? 'Project' : 'Group'} Not Found` }]
+    const own = hooks.filter((hook) => hook.owner === owner)
+    if (id === undefined && method === 'GET') return [200, own.map(toDocument)]
+    if (method === 'POST' || method === 'PUT')
+      for (const key of Object.keys(fields))
+        if (!flags.test(key) && !others.includes(key)) throw new Error(`GitLab knows no ${key}`)
+    if (id === undefined) {
+      const { token = '', ...rest } = fields
+      if (/localhost/.test(String(fields['url']))) return [422, { message: 'Invalid url given' }]
+      const hook: StoredHook = {
+        id: 10 + hooks.length,
+        owner,
+        fields: rest,
+        token: String(token),
+        alertStatus: 'executable',
+        events: [],
+      }
+      hooks.push(hook)
+      return [201, toDocument(hook)]
+    }
+    const hook = own.find((one) => String(one.id) === id)
+    if (!hook) return [404, { message: '404 Not found' }]
+    switch (`${method} ${rest ?? ''}`) {
+      case 'DELETE ':
+        hooks.splice(hooks.indexOf(hook), 1)
+        return [204, undefined]
+      case 'PUT ': {
+        const { token, ...changed } = fields
+        // A new URL resets the secret.
+        const isMoved = changed['url'] !== hook.fields['url']
+        hook.token = String(token ?? (isMoved ? '' : hook.token))
+        hook.fields = { ...hook.fields, ...changed }
+        return [200, toDocument(hook)]
+      }
+      case 'POST /test/push_events':
+        return deliverTest(hook)
+      case 'GET /events':
+        return [200, hook.events]
+    }
+    return [404, { error: '404 Not Found' }]
+  }
+
+  const deliverTest = async (hook: StoredHook): Promise<readonly [number, unknown]> => {
+    const uuid = randomUUID()
+    const headers = {
+      'content-type': 'application/json',
+      'x-gitlab-event': 'Push Hook',
+      'x-gitlab-event-uuid': uuid,
+      'idempotency-key': randomUUID(),
+    }
+    const { pathname } = new URL(String(hook.fields['url']))
+    const got = await fetch(`${self.tunnel}${pathname}`, {
+      method: 'POST',
+      headers: { ...headers, 'x-gitlab-token': hook.token },
+      body: JSON.stringify({ object_kind: 'push', ref: 'refs/heads/main', commits: [] }),
+    }).catch(() => undefined)
+    hook.events.unshift({
+      id: hook.events.length + 1,
+      url: hook.fields['url'],
+      trigger: 'push_hooks',
+      request_headers: {
+        'Content-Type': 'application/json',
+        'X-Gitlab-Event': 'Push Hook',
+        'X-Gitlab-Event-UUID': uuid,
+        'Idempotency-Key': headers['idempotency-key'],
+        'X-Gitlab-Token': '[REDACTED]',
+      },
+      response_status: got ? String(got.status) : 'internal error',
+      created_at: new Date().toISOString(),
+    })
+    if (got?.ok) hook.alertStatus = 'executable'
+    return got?.ok ? [201, { message: '201 Created' }] : [422, { message: 'Hook execution failed' }]
+  }
+
+  const { origin, requests, next, close } = server
+  const self: GitlabHookServer = {
+    apiUrl: `${origin}/api/v4`,
+    requests,
+    next,
+    close,
+    hooks,
+    tunnel: undefined,
+    hasScope: true,
+  }
+  return self
+}
+
+const toDocument = ({ id, fields, alertStatus }: StoredHook) => ({
+  id,
+  ...fields,
+  alert_status: alertStatus,
+  disabled_until: null,
+})
