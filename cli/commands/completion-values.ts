@@ -171,8 +171,11 @@ const special: Readonly<Record<string, Values | Directive>> = {
   // A path that exists cannot be added.
   'webhook add path': () => [],
   'webhook add preset': async () => {
-    const { webhookPresets } = await import('./webhook/presets.ts')
-    return Object.entries(webhookPresets).map(([value, { title }]) => ({ value, note: title }))
+    const { recipes, webhookPresets } = await import('./webhook/presets.ts')
+    const titles = Object.entries(webhookPresets).map(
+      ([value, { title }]) => [value, title] as const,
+    )
+    return [...Object.entries(recipes), ...titles].map(([value, note]) => ({ value, note }))
   },
   'agent add kind': async () => named((await import('./agent/add.ts')).agentKinds),
   'oauth import program': () => named(['gh']),

@@ -98,9 +98,10 @@ const unknown = async (words: readonly string[], program: Command): Promise<Door
 
 /** The pages of `docs/` that `doorward help` shows, by name. */
 export const helpTopics = {
-  'getting-started': 'from nothing to a comment on a pull request',
+  'getting-started': 'from nothing to a reviewed pull request',
   webhooks: 'a webhook: its sender, its secret, filter and prompt',
   agents: 'the agents that answer: programs, models, servers',
+  fixes: 'an agent that opens a pull request with a fix',
   workspaces: 'the code that an agent sees',
   targets: 'where answers go',
   providers: 'an OAuth client of your own, at each provider',

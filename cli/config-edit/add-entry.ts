@@ -52,6 +52,41 @@ const holds = (text: string, key: string, expected: unknown): boolean => {
   return problems.length === 0 && isDeepStrictEqual(value, { [key]: expected })
 }
 
+/**
+ * Adds keys with plain values to a map, behind its key `after`, without touching a character of the rest. Undefined
+ * where that cannot be done, as for a map that is written by an alias. Pure.
+ */
+export const setInEntry = (
+  text: string,
+  path: readonly string[],
+  after: string,
+  keys: Readonly<Record<string, string>>,
+): string | undefined => {
+  const { value, problemAt } = readYaml('', text)
+  const { line, column } = problemAt([...path, after], '')
+  const lines = text.split('\n')
+  const whole = lines[line - 1] ?? ''
+  const [before, rest] = [whole.slice(0, column - 1), whole.slice(column - 1)]
+  const [own] = /^[\w-]+: *[\w-]+(?=[\s,}]|$)/.exec(rest) ?? []
+  if (own === undefined) return undefined
+  const added = Object.entries(keys).map(([key, word]) => `${key}: ${word}`)
+  const isBlock = before.trim() === ''
+  const end = whole.endsWith('\r') ? '\r' : ''
+  const now = isBlock
+    ? [whole, ...added.map((one) => `${before}${one}${end}`)].join('\n')
+    : `${before}${[own, ...added].join(', ')}${rest.slice(own.length)}`
+  const changed = lines.with(line - 1, now).join('\n')
+  const expected = structuredClone(value)
+  const entry = path.reduce<unknown>(
+    (map, key) => (map as Record<string, unknown> | undefined)?.[key],
+    expected,
+  )
+  Object.assign(entry ?? {}, keys)
+  const read = readYaml('', changed)
+  const isRight = read.problems.length === 0 && isDeepStrictEqual(read.value, expected)
+  return isRight ? changed : undefined
+}
+
 const notAddable = (key: string): DoorwardError =>
   new DoorwardError('usage', `nothing can be added to ${key} the way it is written`, {
     hint: 'write it with one entry below the other, or add what --print prints by hand',

@@ -160,7 +160,7 @@ describe('the documents', () => {
   it('show only configuration that can be used', async () => {
     const empty = { webhooks: 'webhooks: []', agents: 'agents: {}', gateway: '{}' }
     const agents =
-      'agents: { reviewer: { kind: echo }, sorter: { kind: echo }, echo: { kind: echo } }'
+      'agents: { reviewer: { kind: echo }, fixer: { kind: echo }, sorter: { kind: echo }, echo: { kind: echo } }'
     const sample = { path: '/x', agent: 'echo', prompt_template: 'x' }
     const check = (where: string, files: Partial<typeof empty>) => {
       const all = { ...empty, agents, ...files }

@@ -24,9 +24,10 @@ import {
   type NewWebhook,
   findPreset,
   type WebhookAddOptions,
-  webhookEntry,
   type WebhookPreset,
 } from './presets.ts'
+import { chooseReviewer, equipReviewer } from './review-recipe.ts'
+import { webhookEntry } from './webhook-entry.ts'
 
 /**
  * Adds a webhook to `webhooks.yaml` with a secret in `.env`, and prints what is left to do at the sender.
@@ -40,15 +41,17 @@ export const addWebhook = async (
   const { home, terminal } = context
   const preset = findPreset(given)
   const yes = options.yes ?? (await askConsent(preset, options, terminal))
+  const reviewer = preset.recipe && !options.agent ? await askReviewer(home, terminal) : undefined
   const written = await withConfigLock(home, async () => {
     const opened = await openConfig(home)
-    const webhook = newWebhook(preset, { ...options, yes }, [...opened.config.agents.keys()])
+    const chosen = { ...options, ...(reviewer !== undefined && { agent: reviewer }), yes }
+    const webhook = newWebhook(preset, chosen, [...opened.config.agents.keys()])
     if (!options.print) return writeEntry(home, opened, { webhook, preset, options })
     printEntry(terminal, { path: webhook.path }, webhookEntry(webhook, preset))
     return undefined
   })
   if (!written) return
-  const { open, webhook, file, added, secret, isNew } = written
+  const { open, webhook, file, added, secret, isNew, equipment } = written
 
   const taken = await reloadIfRunning(context)
   const hasSecret = preset.keyField !== 'none'
@@ -57,6 +60,7 @@ export const addWebhook = async (
     path: webhook.path,
     url: toWebhookUrl(webhook.path, open.config.gateway.server, taken?.url),
     agent: webhook.agent,
+    ...(equipment && { agentNote: equipment.note }),
     scheme: preset.scheme,
     ...(hasSecret && {
       secretEnv: webhook.secretEnv,
@@ -85,6 +89,9 @@ export const addWebhook = async (
   )
 }
 
+const askReviewer = async (home: Home, terminal: Terminal): Promise<string> =>
+  chooseReviewer(await openConfig(home), terminal)
+
 /** Asks on a terminal; elsewhere only `--yes` is a consent. */
 const askConsent = async (
   { consent }: WebhookPreset,
@@ -109,6 +116,8 @@ export const writeEntry = async (
   refuseDouble(webhook.path, open)
   const added = addEntry(file.text, 'webhooks', { lines, expected: [...(webhooks ?? []), value] })
   open.check('webhooks', added.text)
+  const equipment = preset.recipe && (await equipReviewer(webhook.agent, open))
+  if (equipment?.text !== undefined) open.check('agents', equipment.text)
   const secret = await secretFor(webhook, preset, options, open)
   const before = await readSecretFile(home.env)
   const isNew = secret !== undefined && (await addSecret(home, webhook.secretEnv, secret))
@@ -116,12 +125,14 @@ export const writeEntry = async (
   const hasToken =
     verifyEnv !== undefined && (await addSecret(home, verifyEnv, randomBytes(16).toString('hex')))
   try {
+    if (equipment?.text !== undefined) await open.write('agents', equipment.text)
     await open.write('webhooks', added.text)
   } catch (error) {
     if ((isNew || hasToken) && before !== undefined) await writeFileAtomic(home.env, before)
+    if (equipment?.text !== undefined) await open.write('agents', open.file('agents').text)
     throw error
   }
-  return { open, webhook, file, added, secret, isNew }
+  return { open, webhook, file, added, secret, isNew, equipment }
 }
 
 type ToWrite = {
@@ -135,6 +146,8 @@ type Report = {
   readonly path: string
   readonly url: string
   readonly agent: string
+  /** What a recipe gave it, or why it did not. */
+  readonly agentNote?: string
   readonly scheme: string
   /** Both are missing where the sender publishes its keys. */
   readonly secretEnv?: string
@@ -166,6 +179,7 @@ const reportLines = (report: Report, envFile: string): string[] => {
     ['added', `${report.file}:${report.line}`],
     ['webhook', report.url],
     ['agent', report.agent],
+    ...(report.agentNote === undefined ? [] : [['', report.agentNote]]),
     ...(secretState ? [['secret', `${secretEnv}, ${states[secretState]}`]] : []),
     ...(report.secret === undefined ? [] : [['', report.secret]]),
   ])
@@ -248,7 +262,7 @@ const nextSteps = (
     ...(verifyEnv === undefined
       ? []
       : [`its verify token: grep ^${verifyEnv}= ${shellWord(envFile)}`]),
-    ...(isPublic ? [] : ['a tunnel to server.public_port: doorward help getting-started']),
+    ...(isPublic ? [] : [tunnelStep]),
     ...(preset.signsAddress && !isPublic
       ? [
           `server.public_url in gateway.yaml, which ${preset.title} signs: doorward config edit gateway`,
@@ -258,8 +272,21 @@ const nextSteps = (
       ? `try it: doorward webhook send ${path} --sample ${preset.sample} --wait`
       : `see what its events contain: doorward webhook learn ${path}`,
   ]
-  return ['next:', ...steps.flatMap((step) => stepLines(step, columns))].join('\n')
+  return toStepText(preset.recipe ? reviewSteps(path, isPublic) : steps, columns)
 }
+
+/** A sample is not sent: that would review the pull request in it. */
+const reviewSteps = (path: string, isPublic: boolean): string[] => [
+  `see what it would do: doorward webhook explain ${path} --sample github:pull_request.opened`,
+  'a login that fetches the code and posts the review: doorward oauth login github',
+  ...(isPublic ? [] : [tunnelStep]),
+  `the hook at GitHub: doorward webhook connect github OWNER/REPO --path ${path}`,
+]
+
+const tunnelStep = 'a tunnel to server.public_port: doorward help getting-started'
+
+const toStepText = (steps: readonly string[], columns: number | undefined): string =>
+  ['next:', ...steps.flatMap((step) => stepLines(step, columns))].join('\n')
 
 /** A step whose command does not fit beside its words has it below them. */
 const stepLines = (step: string, columns: number | undefined): string[] => {

@@ -12,8 +12,8 @@ import {
   signsAddress,
 } from '../../../shared/signatures/scheme.ts'
 import { didYouMean } from '../../../shared/text.ts'
-import { yamlBlock, yamlOneOrList, yamlScalar, yamlText } from '../../config-edit/add-entry.ts'
 import { anyEvent, presetPrompts } from './preset-prompts.ts'
+import { reviewEvents, reviewPrompt, reviewTarget } from './review-recipe.ts'
 
 /** What `webhook add` knows about a sender, besides how it signs. */
 export type WebhookPreset = {
@@ -37,6 +37,8 @@ export type WebhookPreset = {
   readonly filterExample?: string
   /** A built-in payload that its prompt is for. */
   readonly sample?: string
+  /** With what `webhook add github-review` writes besides. */
+  readonly recipe?: 'review'
 }
 
 /** What the table of schemes says of a sender. */
@@ -92,6 +94,16 @@ export const webhookPresets: Readonly<Record<string, WebhookPreset>> = Object.fr
   ]),
 )
 
+/** Whole rules for a sender, by name; `webhook add` takes them as it takes presets. */
+export const recipes: Readonly<Record<string, string>> = {
+  'github-review': 'GitHub: reviews of pull requests',
+}
+
+const findRecipe = (name: string): WebhookPreset | undefined => {
+  const { github } = webhookPresets
+  return github && Object.hasOwn(recipes, name) ? { ...github, recipe: 'review' } : undefined
+}
+
 export type WebhookAddOptions = {
   readonly path?: string
   readonly agent?: string
@@ -115,9 +127,9 @@ export const findPreset = (given: string): WebhookPreset => {
   const name = Object.hasOwn(schemeAliases, given)
     ? schemeAliases[given as keyof typeof schemeAliases]
     : given
-  const preset = Object.hasOwn(webhookPresets, name) ? webhookPresets[name] : undefined
+  const preset = Object.hasOwn(webhookPresets, name) ? webhookPresets[name] : findRecipe(name)
   if (preset) return preset
-  const names = Object.keys(webhookPresets)
+  const names = [...Object.keys(recipes), ...Object.keys(webhookPresets)]
   throw new DoorwardError('usage', `there is no preset "${given}"`, {
     hint: didYouMean(given, names) ?? `one of ${names.join(', ')}`,
   })
@@ -129,20 +141,23 @@ export const newWebhook = (
   options: WebhookAddOptions,
   agents: readonly string[],
 ): NewWebhook => {
-  const path = options.path ?? `/webhook/${preset.scheme}`
+  const isReview = preset.recipe === 'review'
+  const path = options.path ?? `/webhook/${preset.scheme}${isReview ? '-review' : ''}`
   const kind = preset.keyField === 'public_key_env' ? 'PUBLIC_KEY' : 'WEBHOOK_SECRET'
   const secretEnv = options.secretEnv ?? `${variablePart(path)}_${kind}`
   if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(secretEnv))
     throw new DoorwardError('usage', `--secret-env ${secretEnv} is not the name of a variable`, {
       hint: 'it is a name such as GITHUB_WEBHOOK_SECRET, never the secret itself',
     })
-  const { on = [], prompt } = presetPrompts[preset.scheme] ?? anyEvent(preset.title)
+  const { on = [], prompt } = isReview
+    ? { on: reviewEvents, prompt: reviewPrompt }
+    : (presetPrompts[preset.scheme] ?? anyEvent(preset.title))
   return {
     path,
     agent: options.agent ?? onlyAgent(agents),
-    on: chooseEvents(on, options),
-    filter: parseFilter(options.filter ?? []),
-    deliverTo: options.deliverTo ?? ['notify:desktop'],
+    on: isReview ? (options.on ?? on) : chooseEvents(on, options),
+    filter: parseFilter(options.filter ?? (isReview ? ['pull_request.draft=false'] : [])),
+    deliverTo: options.deliverTo ?? [isReview ? reviewTarget : 'notify:desktop'],
     prompt: options.prompt ?? prompt,
     secretEnv,
     fields: readFields(preset, options, path),
@@ -242,72 +257,4 @@ export type NewWebhook = {
   readonly secretEnv: string
   /** What the sender needs besides a secret. */
   readonly fields?: Readonly<Record<string, string | true>>
-}
-
-/** The commented lines of an entry of `webhooks.yaml`, and the value they parse to. */
-export const webhookEntry = (
-  { path, agent, on, filter, deliverTo, prompt, secretEnv, fields = {} }: NewWebhook,
-  preset: WebhookPreset,
-): { readonly lines: string[]; readonly value: unknown } => {
-  const conditions = Object.entries(filter)
-  const { keyField = 'secret_env' } = preset
-  const keys = [
-    `agent: ${yamlText(agent)}`,
-    `signature_scheme: ${preset.scheme}`,
-    ...(keyField === 'none'
-      ? []
-      : [
-          '',
-          '# The name of a variable in .env, never the secret itself.',
-          `# It is ${preset.secretIs}.`,
-          `${keyField}: ${secretEnv}`,
-        ]),
-    ...Object.entries(fields).map(([name, text]) =>
-      text === true ? `${name}: true` : `${name}: ${yamlText(text)}`,
-    ),
-    '',
-    `# doorward webhook learn ${path} shows what the events of this sender contain.`,
-    ...(on.length > 0 ? [`on: ${yamlOneOrList(on)}`] : []),
-    ...(conditions.length > 0
-      ? ['filter:', ...conditions.map(([key, values]) => conditionLine(key, values))]
-      : preset.filterExample === undefined
-        ? []
-        : ['# filter:', `#   ${preset.filterExample}`]),
-    ...yamlBlock('prompt_template', prompt),
-    '',
-    '# doorward help targets lists the others; a list delivers to each.',
-    `deliver_to: ${yamlOneOrList(deliverTo)}`,
-  ]
-  return {
-    lines: [
-      `# ${preset.title}: the address goes into ${preset.where.split(';', 1)[0]}.`,
-      `- path: ${yamlText(path)}`,
-      ...keys.map((line) => (line === '' ? '' : `  ${line}`)),
-    ],
-    value: {
-      path,
-      agent,
-      signature_scheme: preset.scheme,
-      ...(keyField !== 'none' && { [keyField]: secretEnv }),
-      ...fields,
-      ...(on.length > 0 && { on: on.length === 1 ? on[0] : on }),
-      ...(conditions.length > 0 && {
-        filter: Object.fromEntries(conditions.map(([key, values]) => [key, toOneOrList(values)])),
-      }),
-      prompt_template: prompt,
-      deliver_to: deliverTo.length === 1 ? deliverTo[0] : deliverTo,
-    },
-  }
-}
-
-const conditionLine = (key: string, values: readonly string[]): string =>
-  `  ${yamlText(key)}: ${yamlOneOrList(values, yamlScalar)}`
-
-const toOneOrList = (values: readonly string[]): unknown =>
-  values.length === 1 ? parseScalar(values[0] ?? '') : values.map(parseScalar)
-
-/** Reads back what `yamlScalar` writes. */
-const parseScalar = (text: string): string | number | boolean => {
-  if (yamlScalar(text) !== text || yamlText(text) === text) return text
-  return text === 'true' ? true : text === 'false' ? false : Number(text)
 }

@@ -10,7 +10,10 @@ export const addWebhookCommands = (webhook: Command): void => {
   webhook
     .command('add')
     .description('add a webhook to webhooks.yaml, with a secret in .env')
-    .argument('<preset>', 'the sender: github, gitlab, stripe, slack, shopify, linear, …')
+    .argument(
+      '<preset>',
+      'the sender (github, gitlab, stripe, slack, …), or github-review: reviews of pull requests',
+    )
     .option('--path <path>', 'URL path (default: /webhook/<preset>)')
     .option('--agent <agent>', 'the agent that answers (default: the only one)')
     .option('--on <event>', 'event that runs the agent; repeatable', listed)

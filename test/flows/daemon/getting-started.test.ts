@@ -9,15 +9,8 @@ import { stopStarted } from '../../cli/support/cli.ts'
 import { cleanEnvironment, cliMain } from '../../support/daemon/daemon.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 
-/** What Claude Code prints; the prompt comes on its standard input. */
-const claude = `#!${process.execPath}
-let prompt = ''
-process.stdin.on('data', (text) => (prompt += text))
-process.stdin.on('end', () => {
-  const result = 'A review of ' + prompt.length + ' characters.'
-  console.log(JSON.stringify({ type: 'result', subtype: 'success', is_error: false, result }))
-})
-`
+/** It is only looked for: test/agent-clis has reviews by Claude Code itself. */
+const claude = '#!/bin/sh\nexit 1\n'
 
 /** Needs an account, a desktop, or a person who ends it. */
 const cannotRun = /oauth login|--follow/
@@ -71,19 +64,21 @@ describe('getting started', () => {
     const saidBy = (pattern: RegExp) =>
       [...said].find(([command]) => pattern.test(command))?.[1] ?? ''
     assert.match(saidBy(/send \/webhook\/github/), /A pull request was opened in/)
-    assert.match(saidBy(/send \/webhook\/reviews/), /A review of \d+ characters\./)
-    assert.match(saidBy(/explain/), /targets +notify:desktop/)
-    assert.match(saidBy(/config check/), /ok: 2 webhooks, 2 agents/)
+    assert.match(saidBy(/webhook add github-review/), /agent reviewer (may now read|sees the diff)/)
+    const explained = saidBy(/explain/)
+    assert.match(explained, /targets +github-review:Codertocat\/Hello-World#2/)
+    assert.match(explained, /workspace +Codertocat\/Hello-World at [0-9a-f]{40}, base [0-9a-f]{40}/)
+    assert.match(saidBy(/config check/), /ok: 2 webhooks with 1 rule, 2 agents/)
     const { webhooks } = await loadConfig(home, {})
     assert.deepEqual(
-      webhooks.map(({ path, rules: [rule] }) => [path, rule.agentName]),
+      webhooks.map(({ path, rules: [rule] }) => [path, rule.name, rule.agentName]),
       [
-        ['/webhook/github', 'echo'],
-        ['/webhook/reviews', 'reviewer'],
+        ['/webhook/github', undefined, 'echo'],
+        ['/webhook/github-review', 'review', 'reviewer'],
       ],
     )
     const variables = await readFile(home.env, 'utf8')
-    assert.match(variables, /^REVIEWS_WEBHOOK_SECRET=[0-9a-f]{64}$/m)
+    assert.match(variables, /^GITHUB_REVIEW_WEBHOOK_SECRET=[0-9a-f]{64}$/m)
     for (const text of said.values()) assert.doesNotMatch(text, /\b[0-9a-f]{64}\b/)
   })
 })

@@ -3,12 +3,12 @@ import { type IncomingMessage, type ServerResponse, createServer } from 'node:ht
 import type { AddressInfo } from 'node:net'
 
 /**
- * How the model behaves: answers with a text, asks for a tool and answers with its result, refuses with a
- * status, or never answers.
+ * How the model behaves: answers with a text, asks for a tool and answers with its result (or with what `answer`
+ * makes of it), refuses with a status, or never answers.
  */
 export type ModelBehaviour =
   | { readonly kind: 'answers'; readonly text: string }
-  | ({ readonly kind: 'asks-for-tool' } & ToolCall)
+  | ({ readonly kind: 'asks-for-tool'; readonly answer?: (results: string) => string } & ToolCall)
   | { readonly kind: 'refuses'; readonly status: number; readonly message: string }
   | { readonly kind: 'hangs' }
 
@@ -25,12 +25,15 @@ export type ModelServer = {
   readonly origin: string
   readonly requests: readonly ModelRequest[]
   readonly behave: (behaviour: ModelBehaviour) => void
+  /** Resolves when the next request has come. */
+  readonly untilAsked: () => Promise<void>
   readonly close: () => void
 }
 
 /** Starts a model on a free port of 127.0.0.1. */
 export const startModelServer = async (): Promise<ModelServer> => {
   const requests: ModelRequest[] = []
+  const waiting: (() => void)[] = []
   let behaviour: ModelBehaviour = { kind: 'answers', text: 'an answer' }
   const server = createServer((request, response) => {
     void (async () => {
@@ -40,6 +43,7 @@ export const startModelServer = async (): Promise<ModelServer> => {
       const { pathname } = new URL(request.url ?? '/', 'http://model')
       requests.push({ path: pathname, headers: request.headers, body })
       answer(response, pathname, body, behaviour)
+      for (const resolve of waiting.splice(0)) resolve()
     })()
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -49,6 +53,7 @@ export const startModelServer = async (): Promise<ModelServer> => {
     behave: (next) => {
       behaviour = next
     },
+    untilAsked: async () => new Promise((resolve) => waiting.push(resolve)),
     close: () => {
       server.close()
       server.closeAllConnections()
@@ -81,9 +86,10 @@ const answer = (
   const request = readJson(body)
   if (behaviour.kind === 'asks-for-tool') {
     const results = wire.results(request)
+    const { answer: toAnswer = (text: string) => text } = behaviour
     sendEvents(
       response,
-      results.length === 0 ? wire.call(behaviour) : wire.stream(JSON.stringify(results)),
+      results.length === 0 ? wire.call(behaviour) : wire.stream(toAnswer(JSON.stringify(results))),
     )
     return
   }

@@ -10,11 +10,8 @@ import {
   yamlScalar,
   yamlText,
 } from '../../../../cli/config-edit/add-entry.ts'
-import {
-  newWebhook,
-  webhookEntry,
-  webhookPresets,
-} from '../../../../cli/commands/webhook/presets.ts'
+import { newWebhook, webhookPresets } from '../../../../cli/commands/webhook/presets.ts'
+import { webhookEntry } from '../../../../cli/commands/webhook/webhook-entry.ts'
 import { DoorwardError } from '../../../../shared/errors.ts'
 import { initHome } from '../../../../shared/config/init-home.ts'
 import { type Home, resolveHome } from '../../../../shared/home/home.ts'

@@ -1,0 +1,123 @@
+import type { Agent, CliAgent } from '../../../shared/agents/schema.ts'
+import { detectAgentClis } from '../../../shared/agents/detect.ts'
+import { isCliKind } from '../../../shared/agents/clis.ts'
+import { getToolLevel } from '../../../shared/agents/tools.ts'
+import { isForModel } from '../../../shared/config/rule.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
+import { findSandbox } from '../../../shared/sandbox/probe.ts'
+import { setInEntry } from '../../config-edit/add-entry.ts'
+import type { OpenConfig } from '../../config-edit/open-config.ts'
+import { choose } from '../../terminal/confirm.ts'
+import type { Terminal } from '../../terminal/terminal.ts'
+
+/*
+ * `webhook add github-review`: an agent reviews pull requests with the code before it.
+ */
+
+export const reviewEvents = ['opened', 'reopened', 'synchronize', 'ready_for_review'].map(
+  (action) => `pull_request.${action}`,
+)
+
+export const reviewTarget = 'github-review:{{event.repository.full_name}}#{{event.number}}'
+
+export const reviewPrompt = `Review pull request #{{event.number}} of {{event.repository.full_name}}: {{event.pull_request.title}}
+Author: {{event.pull_request.user.login}}
+
+{{event.pull_request.body}}
+
+The change:
+
+{{context.diff}}
+
+If you can read files: your working folder has the code after the change. Read what the change touches.
+Say in a few sentences what the change does and whether it is right. Name mistakes, not matters of taste.
+Then write comments on lines as one fenced block of JSON, and nothing in it else:
+
+\`\`\`json
+{"comments": [{"path": "src/a.ts", "line": 12, "side": "RIGHT", "body": "…"}]}
+\`\`\`
+
+\`line\` is the number of the line in the new file with side RIGHT, in the old file with side LEFT.
+Comment only on lines that the diff shows, and leave the block out where you have no comment.
+`
+
+/** The fields of the rule that are the same for everyone, with their comments. */
+export const reviewFields = {
+  lines: [
+    '',
+    '# The code after the change: checked out for each run, and removed afterwards.',
+    'workspace:',
+    "  repo: '{{event.repository.full_name}}'",
+    "  ref: '{{event.pull_request.head.sha}}'",
+    "  base: '{{event.pull_request.base.sha}}'",
+    'context: [diff]',
+    '',
+    '# A newer push stops the review of the older one.',
+    'coalesce:',
+    "  key: '{{event.repository.full_name}}#{{event.number}}'",
+    '  running: cancel',
+    '',
+  ],
+  value: {
+    workspace: {
+      repo: '{{event.repository.full_name}}',
+      ref: '{{event.pull_request.head.sha}}',
+      base: '{{event.pull_request.base.sha}}',
+    },
+    context: ['diff'],
+    coalesce: { key: '{{event.repository.full_name}}#{{event.number}}', running: 'cancel' },
+  },
+}
+
+/** The agent that reviews: the only one with a model behind it, or the one that the user chooses. Throws `usage`. */
+export const chooseReviewer = async (
+  { config, env }: OpenConfig,
+  terminal: Terminal,
+): Promise<string> => {
+  const names = [...config.agents].flatMap(([name, { kind }]) => (isForModel(kind) ? [name] : []))
+  const [only] = names
+  if (only === undefined) {
+    const [installed] = (await detectAgentClis(env)).filter(({ path }) => path !== undefined)
+    throw new DoorwardError('usage', 'there is no agent that could review code yet', {
+      hint: `doorward agent add ${installed?.kind ?? 'claude'} reviewer`,
+    })
+  }
+  if (names.length === 1) return only
+  const refusal = 'there is more than one agent: choose one'
+  const hint = `--agent with one of ${names.join(', ')}`
+  return choose({ question: 'Which agent reviews?', values: names, refusal, hint }, terminal)
+}
+
+/** What an agent gets for its review; `text` is agents.yaml with it. */
+type Equipment = { readonly text?: string; readonly note: string }
+
+/**
+ * Lets an agent program read files of the checkout, in a sandbox only. One that has tools or a folder of its own
+ * stays as it is.
+ */
+export const equipReviewer = async (
+  name: string,
+  { config, env, file }: OpenConfig,
+): Promise<Equipment | undefined> => {
+  const agent = config.agents.get(name)
+  if (!agent) return undefined
+  const alone = (why: string): Equipment => ({ note: `agent ${name} sees the diff alone: ${why}` })
+  if (!isReader(agent)) return alone(`an agent of kind ${agent.kind} has no tools that read files`)
+  const { cwd, tools, sandbox } = agent
+  if (tools !== undefined || getToolLevel(agent) !== 'none') return undefined
+  const byHand = 'tools: read, and sandbox: required (doorward config edit agents)'
+  if (cwd !== undefined)
+    return alone(`it has a cwd of its own; to let it read there too: ${byHand}`)
+  if (sandbox === 'off') return alone('its sandbox is off')
+  const found = await findSandbox(env)
+  if ('missing' in found) return alone(`${found.missing}; ${found.hint}; then give it ${byHand}`)
+  const keys = { tools: 'read', ...(sandbox === undefined && { sandbox: 'required' }) }
+  const text = setInEntry(file('agents').text, ['agents', name], 'kind', keys)
+  if (text === undefined) return alone(`to let it read files give it ${byHand}`)
+  return {
+    text,
+    note: `agent ${name} may now read the checkout, in a sandbox: tools: read in agents.yaml`,
+  }
+}
+
+const isReader = (agent: Agent): agent is CliAgent => isCliKind(agent.kind) && agent.kind !== 'llm'

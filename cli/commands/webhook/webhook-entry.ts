@@ -1,0 +1,109 @@
+import { yamlBlock, yamlOneOrList, yamlScalar, yamlText } from '../../config-edit/add-entry.ts'
+import type { NewWebhook, WebhookPreset } from './presets.ts'
+import { reviewFields } from './review-recipe.ts'
+
+type Fields = {
+  readonly lines: readonly string[]
+  readonly value: Readonly<Record<string, unknown>>
+}
+
+/** The commented lines of an entry of `webhooks.yaml`, and the value they parse to. */
+export const webhookEntry = (
+  webhook: NewWebhook,
+  preset: WebhookPreset,
+): { readonly lines: string[]; readonly value: unknown } => {
+  const { path, agent, secretEnv, fields = {} } = webhook
+  const { keyField = 'secret_env' } = preset
+  const what = toFields(webhook, preset)
+  const keys = [
+    ...(preset.recipe ? [] : [`agent: ${yamlText(agent)}`]),
+    `signature_scheme: ${preset.scheme}`,
+    ...(keyField === 'none'
+      ? []
+      : [
+          '',
+          '# The name of a variable in .env, never the secret itself.',
+          `# It is ${preset.secretIs}.`,
+          `${keyField}: ${secretEnv}`,
+        ]),
+    ...Object.entries(fields).map(([name, text]) =>
+      text === true ? `${name}: true` : `${name}: ${yamlText(text)}`,
+    ),
+    '',
+    ...(preset.recipe
+      ? [
+          'rules:',
+          `  - name: ${preset.recipe}`,
+          ...indent([`agent: ${yamlText(agent)}`, ...what.lines], 4),
+        ]
+      : what.lines),
+  ]
+  return {
+    lines: [
+      `# ${preset.title}: the address goes into ${preset.where.split(';', 1)[0]}.`,
+      `- path: ${yamlText(path)}`,
+      ...indent(keys, 2),
+    ],
+    value: {
+      path,
+      ...(!preset.recipe && { agent }),
+      signature_scheme: preset.scheme,
+      ...(keyField !== 'none' && { [keyField]: secretEnv }),
+      ...fields,
+      ...(preset.recipe ? { rules: [{ name: preset.recipe, agent, ...what.value }] } : what.value),
+    },
+  }
+}
+
+const indent = (lines: readonly string[], columns: number): string[] =>
+  lines.map((line) => (line === '' ? '' : `${' '.repeat(columns)}${line}`))
+
+/** What runs, and where its answer goes. */
+const toFields = (
+  { path, on, filter, deliverTo, prompt }: NewWebhook,
+  preset: WebhookPreset,
+): Fields => {
+  const conditions = Object.entries(filter)
+  const code: Fields = preset.recipe ? reviewFields : { lines: [], value: {} }
+  return {
+    lines: [
+      ...(preset.recipe
+        ? []
+        : [`# doorward webhook learn ${path} shows what the events of this sender contain.`]),
+      ...(on.length > 0 ? [`on: ${yamlOneOrList(on)}`] : []),
+      ...(conditions.length > 0
+        ? ['filter:', ...conditions.map(([key, values]) => conditionLine(key, values))]
+        : preset.filterExample === undefined
+          ? []
+          : ['# filter:', `#   ${preset.filterExample}`]),
+      ...code.lines,
+      ...yamlBlock('prompt_template', prompt),
+      '',
+      preset.recipe
+        ? '# A review with comments on lines. It never approves, and requests no changes.'
+        : '# doorward help targets lists the others; a list delivers to each.',
+      `deliver_to: ${yamlOneOrList(deliverTo)}`,
+    ],
+    value: {
+      ...(on.length > 0 && { on: on.length === 1 ? on[0] : on }),
+      ...(conditions.length > 0 && {
+        filter: Object.fromEntries(conditions.map(([key, values]) => [key, toOneOrList(values)])),
+      }),
+      ...code.value,
+      prompt_template: prompt,
+      deliver_to: deliverTo.length === 1 ? deliverTo[0] : deliverTo,
+    },
+  }
+}
+
+const conditionLine = (key: string, values: readonly string[]): string =>
+  `  ${yamlText(key)}: ${yamlOneOrList(values, yamlScalar)}`
+
+const toOneOrList = (values: readonly string[]): unknown =>
+  values.length === 1 ? parseScalar(values[0] ?? '') : values.map(parseScalar)
+
+/** Reads back what `yamlScalar` writes. */
+const parseScalar = (text: string): string | number | boolean => {
+  if (yamlScalar(text) !== text || yamlText(text) === text) return text
+  return text === 'true' ? true : text === 'false' ? false : Number(text)
+}
