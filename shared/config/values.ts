@@ -42,10 +42,10 @@ export const size = (text: string, meaning: string) =>
     .prefault(text)
     .describe(`${meaning} Default ${text}.`)
 
-/** Of a text for a model. */
+/** Of a text for a model: while one of 2 MB is made harmless, the daemon does nothing else for half a second. */
 export const contextSize = bytes.refine(
-  (count) => count >= 1024 && count <= 16 * 1024 ** 2,
-  'must be between 1kb and 16mb',
+  (count) => count >= 1024 && count <= 2 * 1024 ** 2,
+  'must be between 1kb and 2mb',
 )
 
 /** True for a long run of letters and digits, as in generated secrets and not in names. */

@@ -56,7 +56,7 @@ const formatComment = (comment: unknown, time: string): string => {
 
 const maxJobs = 10
 /** Of one log; what failed is near its end. */
-const maxLogBytes = 8 * 1024 * 1024
+const maxLogBytes = 2 * 1024 * 1024
 
 /** The end of the log of each job that failed. */
 export const readFailedLogs = async ({

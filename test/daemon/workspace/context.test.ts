@@ -114,6 +114,17 @@ describe('the context of a change', () => {
     assert.equal((await fill('diff')).prompt, '(no changes)\n')
   })
 
+  it('hides no file, whatever the change says of its attributes', async () => {
+    await server.push({
+      '.gitattributes': '*.js -diff linguist-generated\n*.ts diff=none binary\n',
+      'a.js': 'one\n',
+      'b.ts': 'two\n',
+    })
+    const { prompt } = await fill('diff')
+    assert.match(prompt, /^\+one$[^]*^\+two$/m)
+    assert.match((await fill('files')).prompt, /^added a\.js \(\+1 -0\)\nadded b\.ts \(\+1 -0\)$/m)
+  })
+
   it('names files on one line, whatever their names are', async () => {
     await server.push({
       'a\nb.txt': 'x\n',

@@ -58,7 +58,7 @@ describe('the context of a rule', () => {
         ),
       },
       'webhooks.yaml:5:17 webhooks[0].coalesce.key: {{context.diff}}: it can only stand in prompt_template, as {{context.diff}}: no filter, condition or variable can read it',
-      'webhooks.yaml:6:5 webhooks[0].context_limit: must be between 1kb and 16mb',
+      'webhooks.yaml:6:5 webhooks[0].context_limit: must be between 1kb and 2mb',
     ],
   })
 
