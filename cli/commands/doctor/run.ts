@@ -11,6 +11,7 @@ import { checkAutostart, collectAutostart } from './checks/autostart.ts'
 import { checkConfiguration, collectConfiguration } from './checks/configuration.ts'
 import { checkDaemon, collectDaemon, collectLog } from './checks/daemon.ts'
 import { checkHome, collectHome } from './checks/home.ts'
+import { checkHooks, fetchHooks } from './checks/hooks.ts'
 import { readDefaultAccounts } from '../../../shared/home/default-accounts.ts'
 import { checkLogins, collectTokenFiles, neededLogins, reachProviders } from './checks/logins.ts'
 import { checkPorts, collectPorts } from './checks/ports.ts'
@@ -148,8 +149,12 @@ export const runChecks = async (context: DoctorContext): Promise<DoctorResult> =
     group('tunnel', async () => {
       const { config } = await configuration
       if (!config) return unreadable('tunnel')
-      const isRunning = (await daemon).status !== undefined
-      return checkTunnel(config.gateway, (await outside)?.tunnel, isRunning)
+      const { status } = await daemon
+      const { tunnel, hooks = [] } = (await outside) ?? {}
+      return [
+        ...checkTunnel(config.gateway, tunnel, status !== undefined),
+        ...checkHooks(hooks, status?.startedAt ?? ''),
+      ]
     }),
   ])
   const [read, asked] = await Promise.all([settled(configuration), settled(daemon)])
@@ -173,6 +178,7 @@ type Outside = {
   readonly providers: readonly Check[]
   readonly targets: readonly Check[]
   readonly tunnel: Awaited<ReturnType<typeof askTunnel>> | undefined
+  readonly hooks: Awaited<ReturnType<typeof fetchHooks>>
   readonly skewMs: number | undefined
 }
 
@@ -196,13 +202,15 @@ const reach = async (
     ...neededLogins(config).map(({ provider }) => provider),
   ])
   const webhook = config.webhooks.find(({ enabled }) => enabled)?.urlPaths[0]
-  const [agents, providers, targets, tunnel] = await Promise.all([
+  const isConnected = config.webhooks.some(({ source }) => source)
+  const [agents, providers, targets, tunnel, hooks] = await Promise.all([
     reachAgents(config, env),
     reachProviders([...names].sort(), entries),
     reachTargets({ config, env, client }),
     server.public_url !== undefined && client
       ? askTunnel(server.public_url, webhook)
       : Promise.resolve(undefined),
+    isConnected && client ? fetchHooks(client) : Promise.resolve(undefined),
   ])
   const checksIn = (reached: readonly Reachable[]) => reached.map(({ check }) => check)
   return {
@@ -210,6 +218,7 @@ const reach = async (
     providers: checksIn(providers),
     targets: checksIn(targets),
     tunnel,
+    hooks,
     skewMs: [...providers, ...targets].find(({ skewMs }) => skewMs !== undefined)?.skewMs,
   }
 }

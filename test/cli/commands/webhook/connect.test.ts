@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { parse } from 'dotenv'
 import { hooksSchema } from '../../../../shared/api-hooks.ts'
 import { type RunningDaemon, startDaemon } from '../../../support/daemon/daemon.ts'
+import { examined } from '../../../support/daemon/doctor.ts'
 import { type HookServer, startHookServer } from '../../../support/servers/hook-api.ts'
 import { json } from '../../../support/servers/target-server.ts'
 import { hasTerminal, resultOf, run, startOnTerminal, untilSaid } from '../../support/cli.ts'
@@ -120,6 +121,26 @@ targets: { github: { token_env: GH, api_url: "${server.apiUrl}" } }
     const made = await connect()
     assert.equal(made.code, 0, made.stderr)
     assert.match(made.stdout, /created/)
+  })
+
+  it('lets doctor compare what the sender last delivered with what came here', async () => {
+    await connect()
+    const doctor = async () => {
+      const { of } = await examined(daemon.home, {}, '--online')
+      const [check] = of('tunnel', 'hook of acme/door')
+      return [check?.status, check?.detail]
+    }
+    const [status, detail = ''] = await doctor()
+    assert.equal(status, 'ok', detail)
+    assert.match(detail, /^ping of \S+ to \/webhook\/github\/acme\/door was answered 202 OK, and/)
+    const [delivery] = server.hooks[0]?.deliveries ?? []
+    assert.ok(delivery)
+    delivery.guid = 'another'
+    assert.match((await doctor()).join(': '), /^warning: .* got 202 OK, but nothing came here/)
+    Object.assign(delivery, { status: 'failed to connect', status_code: 0 })
+    assert.match((await doctor()).join(': '), /^warning: .* could not deliver .* failed to connect/)
+    server.hooks.splice(0)
+    assert.match((await doctor()).join(': '), /^warning: the hook was deleted at the sender/)
   })
 
   it('never touches a hook that somebody else made for the same address', async () => {
