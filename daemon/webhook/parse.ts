@@ -40,7 +40,7 @@ const readMediaType = (contentType: string | undefined): string =>
 export const parse = (
   body: VerifiedBody,
   { 'content-type': contentType, 'content-encoding': contentEncoding }: BodyHeaders,
-  jsonAsText = false,
+  { jsonAsText, mailAsForm }: FormatOfScheme = {},
 ): Payload => {
   const coding = contentEncoding?.trim().toLowerCase() ?? ''
   if (coding !== '' && coding !== 'identity')
@@ -50,11 +50,14 @@ export const parse = (
     )
   const mediaType = parseMediaType(contentType)
   if (isJson(mediaType) || (jsonAsText && mediaType === 'text/plain')) return parseJson(body.bytes)
-  if (isForm(contentType)) return parseForm(decode(body.bytes))
+  const toPayload = mailAsForm ? toMailPayload : toFormPayload
+  if (isForm(contentType)) return toPayload(parseForm(decode(body.bytes)))
   if (contentType !== undefined && isMultipart(contentType))
-    return toFormPayload(parseMultipart(body.bytes, contentType))
+    return toPayload(parseMultipart(body.bytes, contentType))
   throw unsupported(`is ${toPlainLine(mediaType).slice(0, 80)}`, 'send application/json')
 }
+
+type FormatOfScheme = Pick<Partial<SignatureScheme>, 'jsonAsText' | 'mailAsForm'>
 
 const isJson = (mediaType: string): boolean =>
   ['application/json', '', 'text/json'].includes(mediaType) || mediaType.endsWith('+json')
@@ -69,12 +72,12 @@ export const isMultipart = (contentType: string | undefined): boolean =>
 export const readPayload = (
   body: VerifiedBody,
   headers: SignatureHeaders,
-  scheme: Partial<Pick<SignatureScheme, 'emptyBody' | 'jsonAsText' | 'forms'>>,
+  scheme: FormatOfScheme & Partial<Pick<SignatureScheme, 'emptyBody' | 'forms'>>,
 ): Payload => {
-  const { emptyBody, jsonAsText } = scheme
+  const { emptyBody } = scheme
   return emptyBody && body.bytes.length === 0
     ? Object.fromEntries(emptyBody.flatMap((name) => toEntry(name, headers[name]?.[0])))
-    : hideBodyToken(parse(body, toBodyHeaders(headers), jsonAsText), scheme)
+    : hideBodyToken(parse(body, toBodyHeaders(headers), scheme), scheme)
 }
 
 const toEntry = (name: string, value: string | undefined): [string, string][] =>
@@ -93,7 +96,7 @@ const beginsLikeJson = /^\s*["[{]/
 /** A multipart form begins with its boundary. */
 const beginsLikeMultipart = /^(?:\r\n)?--/
 
-const parseForm = (form: string): Payload => {
+const parseForm = (form: string): [string, string][] => {
   // No signature covers the content type: signed JSON that is sent again as a form must not be parsed from
   // a `&payload=` in the middle of some title.
   if (beginsLikeJson.test(form))
@@ -104,7 +107,7 @@ const parseForm = (form: string): Payload => {
   if (form.split('&', maxFormFields + 1).length > maxFormFields)
     throw unsupported('is a form', `a form has at most ${maxFormFields} fields`)
   requireUtf8(form)
-  return toFormPayload([...new URLSearchParams(form)])
+  return [...new URLSearchParams(form)]
 }
 
 /** Own properties only, whatever the names of the fields; of two fields with one name the last counts. */
@@ -114,6 +117,19 @@ const toFormPayload = (fields: readonly (readonly [string, unknown])[]): Payload
   if (payload === undefined || typeof payload[1] !== 'string') return Object.fromEntries(fields)
   if (second === undefined) return parseJson(Buffer.from(payload[1]))
   throw unsupported('is a form', 'a form needs exactly one field named payload')
+}
+
+/**
+ * The author of a mail names fields too: one named `payload` is not the payload, and one that is there twice
+ * is a list, which equals no value of a filter.
+ */
+const toMailPayload = (fields: readonly (readonly [string, unknown])[]): Payload => {
+  if (fields.length === 0) throw unsupported('is a form', 'a form needs a field')
+  const byName = new Map<string, unknown[]>()
+  for (const [name, value] of fields) byName.set(name, [...(byName.get(name) ?? []), value])
+  return Object.fromEntries(
+    [...byName].map(([name, values]) => [name, values.length === 1 ? values[0] : values]),
+  )
 }
 
 /** Invalid UTF-8 would be decoded to other characters, and a filter would never match. */

@@ -59,6 +59,8 @@ export type SchemeFacts = {
    * the field with the action.
    */
   readonly event?: { readonly header?: string; readonly field?: string; readonly action?: string }
+  /** The fields of its forms are the headers of mails, which strangers name. */
+  readonly mailAsForm?: true
   /** The sender calls its JSON text/plain. */
   readonly jsonAsText?: true
   /** The sender has no body: these headers, in lower case, are the payload. */

@@ -111,6 +111,7 @@ export const specialPresets = {
     toleranceSeconds: 28_800,
     deliveryId: { headers: [] },
     event: { field: 'event-data.event' },
+    mailAsForm: true,
     emptyReply: true,
     source: 'https://documentation.mailgun.com/docs/mailgun/user-manual/webhooks/securing-webhooks',
   },

@@ -2,17 +2,18 @@ import assert from 'node:assert/strict'
 import { parse } from '../../../daemon/webhook/parse.ts'
 import { verify } from '../../../daemon/webhook/signatures/verify.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
+import { presetScheme } from '../../../shared/signatures/presets.ts'
 
 const parsed = (
   body: string | Buffer,
   contentType: string | undefined = 'application/json',
   contentEncoding?: string,
-  jsonAsText?: boolean,
+  scheme: Parameters<typeof parse>[2] = {},
 ) =>
   parse(
     verify(Buffer.from(body), {}, 'none', 0),
     { 'content-type': contentType, 'content-encoding': contentEncoding },
-    jsonAsText,
+    scheme,
   )
 
 const form = 'application/x-www-form-urlencoded'
@@ -167,9 +168,19 @@ describe('parse', () => {
     ])
   })
 
+  it('takes no header of a mail for its whole payload, and none for another that it hides', () => {
+    const mailgun = presetScheme('mailgun')
+    const headers = 'sender=me%40evil.example&sender=boss%40example.com&payload=%7B%22a%22%3A1%7D'
+    assert.deepEqual(parsed(headers, form, undefined, mailgun), {
+      sender: ['me@evil.example', 'boss@example.com'],
+      payload: '{"a":1}',
+    })
+  })
+
   it('reads JSON called text/plain where the sender calls it so', () => {
-    assert.deepEqual(parsed('{"a":1}', 'text/plain; charset=UTF-8', undefined, true), { a: 1 })
-    assert.throws(() => parsed('a=1', 'text/html', undefined, true), {
+    const scheme = { jsonAsText: true } as const
+    assert.deepEqual(parsed('{"a":1}', 'text/plain; charset=UTF-8', undefined, scheme), { a: 1 })
+    assert.throws(() => parsed('a=1', 'text/html', undefined, scheme), {
       code: 'media-type-unsupported',
     })
   })

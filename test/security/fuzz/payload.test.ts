@@ -35,7 +35,7 @@ const parsed = (
   try {
     const body = verify(bytes, {}, 'none', 0)
     const headers = { 'content-type': type, 'content-encoding': encoding }
-    return { payload: parse(body, headers, jsonAsText) }
+    return { payload: parse(body, headers, jsonAsText ? { jsonAsText } : {}) }
   } catch (error) {
     assert.ok(error instanceof DoorwardError, String(error))
     assert.ok(['payload-not-json', 'media-type-unsupported'].includes(error.code), error.code)
