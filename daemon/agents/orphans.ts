@@ -5,7 +5,7 @@ import type { Home } from '../../shared/home/home.ts'
 import { isGroupLeader, isSameProcess, readStartTime } from '../../shared/home/lock.ts'
 import type { Log } from '../log/log.ts'
 import { type ProcessOptions, type ProcessResult, runProcess } from './process.ts'
-import { isAgentFolder, removeOrphanedFolders } from './workspace.ts'
+import { isAgentFolder, removeFolder, removeOrphanedFolders } from './workspace.ts'
 
 /*
  * Agents have their own process groups, so they survive a daemon that is killed. Each running agent has a
@@ -84,7 +84,7 @@ export const killOrphans = async (home: Home, log: Log): Promise<void> => {
     if (record.daemon && isSameProcess(record.daemon)) continue
     if (await killGroupOf(record)) killed += 1
     if (record.folder !== undefined && isAgentFolder(record.folder))
-      await rm(record.folder, { recursive: true, force: true }).catch(() => undefined)
+      await removeFolder(record.folder).catch(() => undefined)
     await rm(path, { force: true }).catch(() => undefined)
   }
   await removeOrphanedFolders()

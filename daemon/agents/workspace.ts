@@ -1,7 +1,9 @@
+import { execFile } from 'node:child_process'
 import { accessSync, constants, lstatSync, readdirSync, readlinkSync, statfsSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, dirname, isAbsolute, join } from 'node:path'
+import { promisify } from 'node:util'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
 import { isSameProcess, readStartTime } from '../../shared/home/lock.ts'
 
@@ -42,8 +44,7 @@ export const withEventFile = async <Value>(
     const path = await writeEventFile(payload, (made) => (folder = made))
     return await use(path)
   } finally {
-    if (folder !== undefined)
-      await rm(folder, { recursive: true, force: true }).catch(() => undefined)
+    if (folder !== undefined) await removeFolder(folder).catch(() => undefined)
   }
 }
 
@@ -79,6 +80,18 @@ export const makeAgentFolder = async (parent: string): Promise<string> => {
   return mkdtemp(join(parent, `${folderPrefix}${ownName}-`))
 }
 
+/** Also one in which its agent made folders that cannot be opened, or that lie deeper than a path can say. */
+export const removeFolder = async (folder: string): Promise<void> => {
+  try {
+    await rm(folder, { recursive: true, force: true })
+  } catch (error) {
+    if (process.platform === 'win32') throw error
+    // Neither follows a link.
+    await promisify(execFile)('chmod', ['-R', 'u+rwx', folder]).catch(() => undefined)
+    await promisify(execFile)('rm', ['-rf', folder])
+  }
+}
+
 export const isAgentFolder = (folder: string): boolean =>
   getParents().includes(dirname(folder)) && basename(folder).startsWith(folderPrefix)
 
@@ -87,7 +100,7 @@ export const removeOrphanedFolders = async (): Promise<void> => {
   for (const parent of getParents())
     for (const name of listFolder(parent))
       if (isOrphaned(name) && isOwnFolder(join(parent, name)))
-        await rm(join(parent, name), { recursive: true, force: true }).catch(() => undefined)
+        await removeFolder(join(parent, name)).catch(() => undefined)
 }
 
 /** True for a folder of `makeAgentFolder` whose process has exited. */

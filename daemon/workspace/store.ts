@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { chmod, mkdir, readdir, readFile, rm, stat } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rm, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import type { ClearedWorkspaces, WorkspaceSummary } from '../../shared/api.ts'
-import { isOrphaned } from '../agents/workspace.ts'
+import { isOrphaned, removeFolder } from '../agents/workspace.ts'
 import { createKeyedMutex } from '../util/concurrency.ts'
 import { addressName, mirrorName } from './mirror.ts'
 
@@ -81,7 +81,8 @@ export class WorkspaceStore {
     let total = 0
     for (const { name, bytes, lastUsedAt } of await this.list()) {
       const isOld = Date.now() - Date.parse(lastUsedAt ?? '1970-01-01') > keepMs
-      const isRemoved = (isOld || total + bytes > maxBytes) && (await this.#remove(name))
+      const isRemoved =
+        (isOld || total + bytes > maxBytes) && (await this.#remove(name).catch(() => false))
       if (!isRemoved) total += bytes
     }
   }
@@ -104,7 +105,8 @@ export class WorkspaceStore {
       const folder = join(this.#root, name)
       await this.withLock(folder, async () => {
         for (const run of await namesIn(join(folder, runsName)))
-          if (isOrphaned(run)) await removeFolder(join(folder, runsName, run))
+          if (isOrphaned(run))
+            await removeFolder(join(folder, runsName, run)).catch(() => undefined)
         // What a git that was killed has left keeps the next one out.
         if ((await this.#runsIn(folder)).length === 0) await removeLocks(join(folder, mirrorName))
       })
@@ -148,20 +150,4 @@ const measure = async (folder: string): Promise<number> => {
     else bytes += (await stat(path).catch(() => undefined))?.size ?? 0
   }
   return bytes
-}
-
-/** Also one with folders that its agent made read-only, as package managers do. */
-export const removeFolder = async (folder: string): Promise<void> => {
-  try {
-    await rm(folder, { recursive: true, force: true })
-  } catch {
-    await makeWritable(folder)
-    await rm(folder, { recursive: true, force: true })
-  }
-}
-
-const makeWritable = async (folder: string): Promise<void> => {
-  await chmod(folder, 0o700)
-  for (const entry of await readdir(folder, { withFileTypes: true }))
-    if (entry.isDirectory()) await makeWritable(join(folder, entry.name))
 }
