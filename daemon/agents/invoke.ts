@@ -7,7 +7,13 @@ import { askHttp, type Question } from './http-agent.ts'
 import { askOpenAi } from './openai-agent.ts'
 import type { RunProcess } from './orphans.ts'
 import { withEventFile } from './workspace.ts'
-import { describeExit, getLastLines, type RunContext, runProgram } from './program.ts'
+import {
+  describeExit,
+  eventFileVariable,
+  getLastLines,
+  type RunContext,
+  runProgram,
+} from './program.ts'
 import { toSandboxWish } from './sandbox/sandbox.ts'
 
 /** Asks an agent. The signal stops it when the daemon stops or the event is cancelled. */
@@ -68,7 +74,7 @@ const withFile = async (
 const withFileVariable = (context: RunContext, file: string | undefined): RunContext =>
   file === undefined
     ? context
-    : { ...context, variables: { ...context.variables, DOORWARD_EVENT_FILE: file } }
+    : { ...context, variables: { ...context.variables, [eventFileVariable]: file } }
 
 /** What a program may know of its event besides the prompt. */
 const toVariables = ({ eventId, webhook, rule, deliveryId }: Question): Record<string, string> => ({

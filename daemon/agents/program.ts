@@ -1,4 +1,4 @@
-import { mkdir, rm } from 'node:fs/promises'
+import { mkdir } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
@@ -10,9 +10,12 @@ import type { Question } from './http-agent.ts'
 import type { RunProcess } from './orphans.ts'
 import { type ProcessResult, toFolderError } from './process.ts'
 import { confine, type Confined, type SandboxWish } from './sandbox/sandbox.ts'
-import { makeAgentFolder } from './workspace.ts'
+import { makeAgentFolder, removeFolder } from './workspace.ts'
 
 const maxStderrLines = 5
+
+/** The one variable about an event that may open a file to a sandbox: a sender chooses the value of others. */
+export const eventFileVariable = 'DOORWARD_EVENT_FILE'
 
 /** Returns an access token that is valid for this many milliseconds if the provider issues such, or throws. */
 export type GetToken = (provider: string, minValidityMs: number) => Promise<string>
@@ -99,8 +102,8 @@ export const runProgram = async (
               argv: program.argv,
               cwd,
               env: environment,
-              values: [program.env, network, variables ?? {}].flatMap((added) =>
-                Object.keys(added).flatMap((name) => environment[name] ?? []),
+              values: [...Object.keys({ ...program.env, ...network }), eventFileVariable].flatMap(
+                (name) => environment[name] ?? [],
               ),
               folder,
               doorwardHome: homeFolder,
@@ -133,8 +136,7 @@ export const runProgram = async (
   } catch (error) {
     throw error instanceof DoorwardError ? error : toStartError(program, error)
   } finally {
-    if (folder !== undefined)
-      await rm(folder, { recursive: true, force: true }).catch(() => undefined)
+    if (folder !== undefined) await removeFolder(folder).catch(() => undefined)
   }
 }
 

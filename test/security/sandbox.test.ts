@@ -80,7 +80,11 @@ describe('a hostile agent in a sandbox', function () {
     )
     await daemon.client.post('/daemon/reload', {})
     const reply = await send(`${daemon.url}/out`, {
-      headers: { 'content-type': 'application/json' },
+      headers: {
+        'content-type': 'application/json',
+        // Its agent has it as a variable, and variables may name files.
+        'x-github-delivery': join(person, '.ssh', 'id_ed25519'),
+      },
       body: '{}',
     })
     const event = await untilFinished(daemon, String(reply.json()['id']))

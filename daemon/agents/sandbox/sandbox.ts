@@ -48,7 +48,7 @@ type Run = {
   readonly cwd: string
   /** That of the agent. */
   readonly env: Readonly<Record<string, string>>
-  /** Values of variables that may name files: certificates, the event, what the owner sets. */
+  /** Values of variables that may name files: certificates, the file of the event, what the owner sets. */
   readonly values: readonly string[]
   /** Its folder for temporary files. */
   readonly folder: string
