@@ -1,17 +1,21 @@
 /*
  * A filter of system calls (seccomp, classic BPF) that allows no sockets of Unix: with the network of the
  * machine a sandbox also has its abstract sockets, among them that of X11 and some session buses, which no
- * mount hides. io_uring could open sockets past the filter, so it is off. Pairs of sockets still work.
+ * mount hides. io_uring could open sockets past the filter, so it is off. Pairs of sockets still work. The
+ * keys that the kernel holds for a session (keyctl) are in no namespace either: tickets of Kerberos are there.
  */
 
-type Machine = { readonly arch: number; readonly socket: number }
+type Machine = { readonly arch: number; readonly socket: number; readonly addKey: number }
 
-/** By `process.arch`: the AUDIT_ARCH_… of linux/audit.h, and the number of the system call `socket`. */
+/**
+ * By `process.arch`: the AUDIT_ARCH_… of linux/audit.h, and the numbers of the system calls `socket` and
+ * `add_key`, which `request_key` and `keyctl` follow.
+ */
 const machines: Readonly<Record<string, Machine>> = {
-  x64: { arch: 0xc000003e, socket: 41 },
-  arm64: { arch: 0xc00000b7, socket: 198 },
-  arm: { arch: 0x40000028, socket: 281 },
-  riscv64: { arch: 0xc00000f3, socket: 198 },
+  x64: { arch: 0xc000003e, socket: 41, addKey: 248 },
+  arm64: { arch: 0xc00000b7, socket: 198, addKey: 217 },
+  arm: { arch: 0x40000028, socket: 281, addKey: 309 },
+  riscv64: { arch: 0xc00000f3, socket: 198, addKey: 217 },
 }
 
 const afUnix = 1
@@ -35,11 +39,13 @@ export const buildSocketFilter = (arch: string): Buffer | undefined => {
   // Operation, jump if true, jump if false, operand. Offsets are those of struct seccomp_data.
   const program: readonly (readonly [number, number, number, number])[] = [
     [load, 0, 0, 4], // the architecture
-    [jumpIfEqual, 0, 7, machine.arch],
+    [jumpIfEqual, 0, 9, machine.arch],
     [load, 0, 0, 0], // the number of the call
-    [jumpIfAtLeast, 5, 0, x32],
-    [jumpIfEqual, 5, 0, ioUringSetup],
-    [jumpIfEqual, 0, 2, machine.socket],
+    [jumpIfAtLeast, 7, 0, x32],
+    [jumpIfEqual, 7, 0, ioUringSetup],
+    [jumpIfEqual, 2, 0, machine.socket],
+    [jumpIfAtLeast, 0, 3, machine.addKey],
+    [jumpIfAtLeast, 2, 4, machine.addKey + 3],
     [load, 0, 0, 16], // its first argument
     [jumpIfEqual, 1, 0, afUnix],
     [answer, 0, 0, allow],

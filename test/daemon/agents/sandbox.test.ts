@@ -310,8 +310,32 @@ console.log(JSON.stringify({ type: 'result', is_error: false, result: JSON.strin
 describe('the filter of system calls', () => {
   it('is known for the usual processors', () => {
     for (const arch of ['x64', 'arm64', 'arm', 'riscv64'])
-      assert.equal(buildSocketFilter(arch)?.length, 11 * 8)
+      assert.equal(buildSocketFilter(arch)?.length, 13 * 8)
     assert.equal(buildSocketFilter('mips'), undefined)
+  })
+
+  it('refuses sockets of Unix, keys of the kernel, io_uring, and calls of another machine', () => {
+    const filter = buildSocketFilter('x64') ?? Buffer.alloc(0)
+    const [allow, eperm, enosys] = [0x7fff0000, 0x50001, 0x50026]
+    const ask = (call: number, argument = 0, arch = 0xc000003e): number => {
+      const data = new Map([0, 4, 16].map((at, index) => [at, [call, arch, argument][index]]))
+      let value = 0
+      for (let place = 0; place < filter.length; place += 8) {
+        const [code, operand] = [filter.readUInt16LE(place), filter.readUInt32LE(place + 4)]
+        if (code === 0x06) return operand
+        if (code === 0x20) value = data.get(operand) ?? 0
+        else {
+          const isTrue = code === 0x15 ? value === operand : value >= operand
+          place += filter.readUInt8(place + (isTrue ? 2 : 3)) * 8
+        }
+      }
+      return assert.fail('it has no end')
+    }
+    const [socket, socketpair, addKey, requestKey, keyctl, after] = [41, 53, 248, 249, 250, 251]
+    assert.deepEqual([ask(socket, 1), ask(socket, 2), ask(socketpair, 1)], [eperm, allow, allow])
+    for (const call of [addKey, requestKey, keyctl, 425]) assert.equal(ask(call), enosys)
+    for (const call of [0, addKey - 1, after, 435]) assert.equal(ask(call), allow)
+    assert.deepEqual([ask(0, 0, 0x40000003), ask(0x40000000)], [eperm, eperm])
   })
 })
 
