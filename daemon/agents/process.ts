@@ -15,6 +15,8 @@ export type ProcessOptions = {
   readonly filter?: Buffer | undefined
   readonly timeoutMs: number
   readonly outputLimitBytes: number
+  /** Kills the program when its output is longer: nobody needs the rest. */
+  readonly stopsWhenCut?: boolean
   /** Stops the program; with the reason `immediately` SIGKILL follows after 0.5 s instead of 5 s. */
   readonly signal: AbortSignal
   /** Called with the pid, which is also the process group. */
@@ -62,7 +64,9 @@ const runChild = async (options: ProcessOptions): Promise<ProcessResult> => {
     windowsHide: true,
   })
   if (child.pid !== undefined) options.onStart?.(child.pid)
-  const stdout = collectFirst(child, options.outputLimitBytes)
+  const stdout = collectFirst(child, options.outputLimitBytes, () => {
+    if (options.stopsWhenCut) killGroup(child, 'SIGKILL')
+  })
   const stderr = collectLast(child, stderrBytes)
   // A program may exit without reading its input: EPIPE is not an error.
   child.stdin?.on('error', () => undefined)
@@ -162,12 +166,15 @@ const killGroup = (child: ChildProcess, signal: NodeJS.Signals): void => {
   }
 }
 
-const collectFirst = (child: ChildProcess, limitBytes: number) => {
+const collectFirst = (child: ChildProcess, limitBytes: number, onCut: () => void) => {
   const collected = createByteCollector()
   let cut = false
   child.stdout?.on('data', (chunk: Buffer) => {
     const room = limitBytes - collected.size()
-    if (chunk.length > room) cut = true
+    if (chunk.length > room && !cut) {
+      cut = true
+      onCut()
+    }
     collected.add(chunk.subarray(0, room))
   })
   return { bytes: () => collected.bytes(), cut: () => cut }

@@ -24,8 +24,9 @@ export const commitChanges = async (
     const text = whole(await git(args, at)).toString('latin1')
     return text.split('\0').slice(0, -1)
   }
-  // A repository in the worktree could bring configuration that git obeys.
-  await removeRepositories(Buffer.from(path))
+  // A repository in the worktree could bring configuration that git obeys; a pipe, such as one with the name
+  // .gitignore, keeps it waiting.
+  await removeSpecial(Buffer.from(path))
   const changed = await lines(['ls-files', '-z', '--modified', '--others', '--exclude-standard'])
   if ((await sizeOf(path, changed)) > maxChangedBytes)
     throw new DoorwardError(
@@ -71,13 +72,14 @@ const parseRaw = (lines: readonly string[]) =>
 
 const repository = /^(\.git|git~\d+)[. ]*$/i
 
-/** Names are bytes: not all are UTF-8. */
-const removeRepositories = async (folder: Buffer): Promise<void> => {
+/** Removes repositories, pipes and sockets. Names are bytes: not all are UTF-8. */
+const removeSpecial = async (folder: Buffer): Promise<void> => {
   for (const entry of await readdir(folder, { withFileTypes: true, encoding: 'buffer' })) {
     const path = Buffer.concat([folder, Buffer.from('/'), entry.name])
-    if (repository.test(entry.name.toString('latin1')))
+    const isRepository = repository.test(entry.name.toString('latin1'))
+    if (isRepository || !(entry.isDirectory() || entry.isFile() || entry.isSymbolicLink()))
       await rm(path, { recursive: true, force: true })
-    else if (entry.isDirectory()) await removeRepositories(path)
+    else if (entry.isDirectory()) await removeSpecial(path)
   }
 }
 

@@ -63,6 +63,7 @@ export const createGit = (run: RunProcess, env: NodeJS.ProcessEnv): Git => {
       input: options.input ?? '',
       timeoutMs,
       outputLimitBytes,
+      stopsWhenCut: true,
       signal,
       folder: undefined,
     }).catch((error: unknown) => {
@@ -72,7 +73,7 @@ export const createGit = (run: RunProcess, env: NodeJS.ProcessEnv): Git => {
       throw new DoorwardError('agent-stopped', 'git was stopped because the daemon stops')
     if (result.reason === 'timeout')
       throw new DoorwardError('workspace-failed', `git took longer than ${timeoutMs / 60_000} min`)
-    if (result.exitCode !== 0) {
+    if (result.exitCode !== 0 && !result.cut) {
       const { token } = remote?.credential ?? {}
       const secrets = new Map(token === undefined ? [] : [[token, 'token']])
       throw new GitFailed(hideSecrets(toPlainText(result.stderr.toString()).trim(), secrets))
@@ -139,6 +140,8 @@ const settings: readonly (readonly [name: string, value: string])[] = [
   ['core.attributesFile', devNull],
   ['core.excludesFile', devNull],
   ['core.autocrlf', 'false'],
+  // A larger file is binary: a diff of it would need many times its size in memory.
+  ['core.bigFileThreshold', '100m'],
   ['core.protectHFS', 'true'],
   ['core.protectNTFS', 'true'],
   ['protocol.allow', 'never'],

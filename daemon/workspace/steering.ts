@@ -39,9 +39,15 @@ const files = [
 /** `.env`, `.env.local`: programs read variables from them, such as the address of a model. */
 const other = /^\.env(\.|$)|\.instructions\.md$/
 
-/** Whether a path of a tree, with `/` between its parts, is such a file. File systems may ignore case. */
+/**
+ * Whether a path of a tree, with `/` between its parts and a character for each byte, is such a file. File
+ * systems may ignore case, in their way also that of `ſ`, and characters that are not seen.
+ */
 export const steersAgent = (path: string): boolean => {
-  const parts = path.split('/').map((part) => part.toUpperCase().toLowerCase())
+  const text = Buffer.from(path, 'latin1')
+    .toString()
+    .replaceAll(/\p{Cf}/gu, '')
+  const parts = text.split('/').map((part) => part.toUpperCase().toLowerCase())
   const name = parts.at(-1) ?? ''
   return parts.some((part) => folders.includes(part)) || files.includes(name) || other.test(name)
 }

@@ -1,5 +1,5 @@
 import { mkdir, readlink, realpath, rm, writeFile } from 'node:fs/promises'
-import { sep } from 'node:path'
+import { dirname, sep } from 'node:path'
 import { DoorwardError } from '../../shared/errors.ts'
 import { toPlainLine } from '../../shared/text.ts'
 import type { Git, GitOutput } from './git.ts'
@@ -55,12 +55,12 @@ export const checkOut = async (
     path,
     index,
     tree,
-    isProtected: (name) => steersAgent(name) || left.includes(name) || isIn(name, removed),
+    isProtected: (name) => steersAgent(name) || left.includes(name) || isInSubmodule(name, removed),
     notes: describe(removed, added, base, left),
   }
 }
 
-const isIn = (name: string, files: readonly TreeFile[]): boolean =>
+const isInSubmodule = (name: string, files: readonly TreeFile[]): boolean =>
   files.some(
     ({ mode, path }) => mode === submodule && (name === path || name.startsWith(`${path}/`)),
   )
@@ -160,13 +160,18 @@ const makeTree = async (
  */
 const replaceLinks = async (folder: string, files: readonly TreeFile[]): Promise<string[]> => {
   const root = await realpath(folder)
+  const isIn = (path: string | undefined) =>
+    path !== undefined && (path === root || path.startsWith(root + sep))
   const replaced: string[] = []
   for (const { path } of files.filter(({ mode }) => mode === link)) {
     const place = Buffer.concat([Buffer.from(`${root}/`), Buffer.from(path, 'latin1')])
-    const target = await readlink(place).catch(() => undefined)
+    // In a malformed tree the folder of a link may itself be a link that leads out.
+    const parent = await realpath(Buffer.from(dirname(place.toString('latin1')), 'latin1')).catch(
+      () => undefined,
+    )
+    const target = isIn(parent) ? await readlink(place).catch(() => undefined) : undefined
     if (target === undefined) continue
-    const meant = await realpath(place).catch(() => undefined)
-    if (meant !== undefined && (meant === root || meant.startsWith(root + sep))) continue
+    if (isIn(await realpath(place).catch(() => undefined))) continue
     await rm(place)
     await writeFile(place, target, { flag: 'wx' })
     replaced.push(path)

@@ -122,7 +122,7 @@ const checkChange = async (
       `the files that the agent changed have ${Math.ceil(bytes / 1024)} KB, ${maxBytes / 1024} KB are allowed`,
       `ask for a smaller change, then: ${again}`,
     )
-  if (!allowsWorkflows && paths.some((path) => /^\.github\/workflows\//i.test(path)))
+  if (!allowsWorkflows && paths.some((path) => /^\.github(\/workflows(\/|$)|$)/i.test(path)))
     throw refuse(
       'the agent changed workflows of GitHub Actions',
       'they run with the secrets of the repository; if it may: allow_workflows: true on the rule',

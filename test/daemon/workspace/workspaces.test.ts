@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { lstat, readdir, readFile, writeFile } from 'node:fs/promises'
+import { lstat, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { runProcess } from '../../../daemon/agents/process.ts'
 import type { RunProcess } from '../../../daemon/agents/orphans.ts'
 import type { WorkspaceRequest } from '../../../daemon/workspace/request.ts'
@@ -236,6 +238,9 @@ describe('what a change brings to a workspace', () => {
       'AGENTS.md': 'theirs\n',
       'docs/guide.md': 'of the change\n',
       'deep/down/claude.MD': 'theirs\n',
+      // On a Mac these are AGENTS.md.
+      'a/AGENT\u017f.md': 'theirs\n',
+      'b/AGENTS\u200c.md': 'theirs\n',
       '.claude/settings.json': undefined,
       '.claude/agents/evil.md': 'theirs\n',
       '.mcp.json': '{}',
@@ -321,6 +326,42 @@ describe('what a change brings to a workspace', () => {
     await workspace.release()
   })
 
+  it('changes no link outside, also where a tree has a folder and a link of one name', async () => {
+    const outside = await temporaryFolder()
+    await symlink('/etc/hostname', join(outside, 'link'))
+    const hash = async (...how: string[]) => {
+      await writeFile(join(outside, 'object'), how.pop() ?? '', 'latin1')
+      return server.git('hash-object', '-w', '--literally', ...how, join(outside, 'object'))
+    }
+    const entry = (mode: string, name: string, id: string) =>
+      `${mode} ${name}\0${Buffer.from(id, 'hex').toString('latin1')}`
+    const inner = await hash('-t', 'tree', entry('120000', 'link', await hash('/etc/hostname')))
+    const out = entry('120000', 'a', await hash(outside))
+    const tree = await hash('-t', 'tree', entry('40000', 'a', inner) + out)
+    const commit = await server.git('commit-tree', tree, '-m', 'evil')
+    await server.git('push', '--quiet', 'origin', `${commit}:refs/heads/evil`)
+    const { prepare } = await prepareIn(server)
+    const workspace = await prepare(request(server.url, { ref: 'evil' }))
+    assert.ok((await lstat(join(outside, 'link'))).isSymbolicLink())
+    assert.ok(!(await lstat(join(workspace.path, 'a'))).isSymbolicLink())
+    await workspace.release()
+  })
+
+  it('is refused with more files than anyone can count', async () => {
+    let tree = await server.git('rev-parse', 'HEAD^{tree}')
+    for (let depth = 0; depth < 12; depth += 1) {
+      const entries = Array.from({ length: 10 }, (_, name) => `040000 tree ${tree}\t${name}\n`)
+      tree = await makeTree(server, entries.join(''))
+    }
+    const commit = await server.git('commit-tree', tree, '-m', 'evil')
+    await server.git('push', '--quiet', 'origin', `${commit}:refs/heads/evil`)
+    const { prepare } = await prepareIn(server)
+    await assert.rejects(
+      prepare(request(server.url, { ref: 'evil' })),
+      failsWith('workspace-failed', /too many files/),
+    )
+  }).timeout(30_000)
+
   it('is refused with a .git in its tree', async () => {
     const blob = await server.git('hash-object', '-w', 'hello.txt')
     const inner = await makeTree(server, `100644 blob ${blob}\tconfig\n`)
@@ -367,7 +408,7 @@ describe('what an agent changed in its workspace', () => {
     assert.match(String(log.stdout), new RegExp(head))
   })
 
-  it('cannot make git run a program', async () => {
+  it('cannot make git run a program, or wait', async () => {
     const mark = join(await temporaryFolder(), 'ran')
     const { prepare } = await prepareIn(server)
     const workspace = await prepare(request(server.url, { access: 'write' }))
@@ -379,6 +420,8 @@ describe('what an agent changed in its workspace', () => {
       await writeFile(join(place, 'file.txt'), 'x\n')
     }
     await writeFile(join(workspace.path, '.gitattributes'), '* filter=evil\n')
+    // Git would wait until someone writes into it.
+    await promisify(execFile)('mkfifo', [join(workspace.path, '.gitignore')])
     const ref = await workspace.commit('changes')
     const { stdout } = await workspace.git(['ls-tree', '-r', '--name-only', ref ?? ''])
     const files = ['.gitattributes', 'file.txt', 'hello.txt', 'nested/file.txt']
