@@ -101,6 +101,7 @@ export const helpTopics = {
   'getting-started': 'from nothing to a reviewed pull request',
   webhooks: 'a webhook: its sender, its secret, filter and prompt',
   agents: 'the agents that answer: programs, models, servers',
+  'ci-failures': 'a failed build, explained on its pull request',
   fixes: 'an agent that opens a pull request with a fix',
   workspaces: 'the code that an agent sees',
   targets: 'where answers go',
