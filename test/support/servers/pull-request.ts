@@ -20,7 +20,7 @@ export const startPullRequest = async (
   files: GitFiles = {},
 ): Promise<PullRequestScene> => {
   const github = await startGithubServer()
-  const git = await startGitServer(token, 'acme/door')
+  const git = await startGitServer(token, 'acme/door', github.origin)
   const base = await git.push(files)
   const sample = new URL('assets/samples/github/pull_request.opened.json', packageFolder)
   const text = await readFile(sample, 'utf8')
@@ -30,7 +30,7 @@ export const startPullRequest = async (
     gateway: `
 oauth: { callback_port: 0 }
 providers: { github: { authorization_endpoint: "${git.origin}/authorize" } }
-targets: { github: { api_url: "${github.apiUrl}" } }
+targets: { github: { api_url: "${git.origin}/api/v3" } }
 `,
     push: async (files, action) => {
       // A fork's branch is not in the repository: only this ref is.
