@@ -3,11 +3,7 @@ import { type ChangedValue, listSecrets } from '../../shared/config/environment.
 import type { Config } from '../../shared/config/load.ts'
 import { type Rule, scopePaths } from '../../shared/config/rule.ts'
 import type { Webhook } from '../../shared/config/webhook.ts'
-import {
-  getKeySource,
-  isAnyoneSigned,
-  type SignatureScheme,
-} from '../../shared/signatures/scheme.ts'
+import { getKeySource, type SignatureScheme } from '../../shared/signatures/scheme.ts'
 import { headerNamesIn } from '../../shared/templates.ts'
 import type { EventStore } from '../events/event-store.ts'
 import type { SignatureHeaders } from './signatures/header.ts'
@@ -244,7 +240,7 @@ const listTargets = ({ targets }: Rule): string[] => targets.map(({ text }) => t
 const unique = (texts: readonly string[]): string[] => [...new Set(texts)]
 
 const secretState = (webhook: Webhook, env: NodeJS.ProcessEnv): WebhookSummary['secret'] => {
-  if (getKeySource(webhook.scheme)) return isAnyoneSigned(webhook.scheme) ? 'none' : 'set'
+  if (getKeySource(webhook.scheme)) return 'set'
   if (webhook.secretNames.length === 0) return 'none'
   return listSecrets(webhook.secretNames, env).length > 0 ? 'set' : 'unset'
 }

@@ -73,12 +73,19 @@ export const checkSenderFields = (entry: ValidFields, report: Report): void => {
     )
   if (secret !== undefined && published.includes(scheme))
     report(['secret_env'], `${scheme} has no secret: it publishes its keys`, 'remove it')
-  if (scheme !== 'google-pubsub') return
-  for (const field of ['audience', 'service_account'] as const)
+  const needed = neededOf[scheme] ?? []
+  for (const field of needed)
     if (entry[field] === undefined)
-      report(
-        ['signature_scheme'],
-        `google-pubsub needs ${field}`,
-        'anyone can have Google sign a token for another one: write what the subscription has',
-      )
+      report(['signature_scheme'], `${scheme} needs ${field}`, whyNeeded[scheme])
+}
+
+const neededOf: Readonly<Record<string, readonly ('audience' | 'service_account')[]>> = {
+  'google-pubsub': ['audience', 'service_account'],
+  'aws-sns': ['audience'],
+}
+
+const whyNeeded: Readonly<Record<string, string>> = {
+  'google-pubsub':
+    'anyone can have Google sign a token for another one: write what the subscription has',
+  'aws-sns': 'anyone can have Amazon sign a message of another topic: write the ARN of yours',
 }

@@ -1,7 +1,7 @@
 import { networkWarnings } from '../network/warnings.ts'
 import { findUnknownEvent } from '../sender-events.ts'
 import { startsWithEvent } from '../paths.ts'
-import { getKeySource, isAnyoneSigned } from '../signatures/scheme.ts'
+import { getKeySource } from '../signatures/scheme.ts'
 import { contextsIn, literalText, pathsIn } from '../templates.ts'
 import { didYouMean } from '../text.ts'
 import { describePermission } from '../agents/schema.ts'
@@ -61,14 +61,7 @@ const limitWarnings = ({ gateway }: Config): Warning[] =>
 
 const secretWarnings = (webhook: Webhook, config: Config, env: NodeJS.ProcessEnv): Warning[] => {
   const { path, scheme, secretNames, verifyTokenNames } = webhook
-  if (getKeySource(scheme))
-    return isAnyoneSigned(scheme)
-      ? warn(
-          'webhook-unsigned',
-          `webhook ${path} has no audience, the ARN of the topic: anyone with an account of AWS can run the agent`,
-          'add audience to its entry in webhooks.yaml',
-        )
-      : []
+  if (getKeySource(scheme)) return []
   if (secretNames.length === 0)
     return warn(
       'webhook-unsigned',

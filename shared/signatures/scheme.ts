@@ -78,13 +78,6 @@ export type SignatureScheme = SchemeFacts & { readonly name: SchemeName }
 export const getKeySource = ({ forms }: SchemeFacts): SignatureForm['keysFrom'] =>
   forms[0]?.keysFrom
 
-/**
- * True where anyone could have a delivery signed: Amazon signs the messages of every topic, so that the one
- * that is meant must be known.
- */
-export const isAnyoneSigned = ({ forms }: SchemeFacts): boolean =>
-  forms.some(({ keysFrom, audience }) => keysFrom !== undefined && audience === undefined)
-
 /** True where the signature covers the public address, which must then be configured. */
 export const signsAddress = ({ forms }: SignatureScheme): boolean =>
   forms.some(({ signs }) => signs.includes('{url}'))

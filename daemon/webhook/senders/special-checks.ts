@@ -199,7 +199,7 @@ const checks: { readonly [Kind in SpecialCheck]: Check } = {
     const isCanonical = given.toString('base64') === signature
     if (!key || !isCanonical || !verify(algorithm, signed, key, given)) throw noMatch()
     // Anyone with an account of AWS has topics whose messages Amazon signs.
-    if (audience !== undefined && topic !== audience)
+    if (audience === undefined || topic !== audience)
       throw invalid('the message is of another topic than audience has here')
     if (message['SubscribeURL'] !== undefined && !parseSnsUrl(message['SubscribeURL']))
       throw invalid('the address that confirms the subscription is not one of Amazon SNS')

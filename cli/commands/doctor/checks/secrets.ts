@@ -1,11 +1,7 @@
 import { listSecrets } from '../../../../shared/config/environment.ts'
 import type { Config } from '../../../../shared/config/load.ts'
 import { proofWarnings, schemeWarnings } from '../../../../shared/config/signature-warnings.ts'
-import {
-  getKeySource,
-  isAnyoneSigned,
-  type SignatureScheme,
-} from '../../../../shared/signatures/scheme.ts'
+import { getKeySource, type SignatureScheme } from '../../../../shared/signatures/scheme.ts'
 import { secretFault } from '../../../../shared/signatures/secrets.ts'
 import { describeUnsetSecret, usedVariables } from '../../../../shared/config/variables.ts'
 import type { Webhook } from '../../../../shared/config/webhook.ts'
@@ -61,13 +57,7 @@ const checkWithoutEnvFile = (
 
 /** A sender that publishes its keys. */
 const checkPublished = (path: string, scheme: SignatureScheme): Check[] => [
-  isAnyoneSigned(scheme)
-    ? warning(
-        path,
-        'has no audience, the ARN of the topic: anyone with an account of AWS can run the agent',
-        'add audience to its entry: doorward config edit webhooks',
-      )
-    : ok(path, `is verified with the keys that ${scheme.name} publishes`),
+  ok(path, `is verified with the keys that ${scheme.name} publishes`),
 ]
 
 const unsigned = (path: string): Check =>

@@ -125,6 +125,10 @@ describe('a configuration', () => {
       { webhooks: webhook('    signature_scheme: discord\n    secret_env: S\n') },
       'webhooks.yaml:6:5 webhooks[0].secret_env: discord signs with a key pair (name its public key in public_key_env)',
     ],
+    'Amazon SNS without the topic': [
+      { webhooks: webhook('    signature_scheme: aws-sns\n') },
+      'webhooks.yaml:5:5 webhooks[0].signature_scheme: aws-sns needs audience (anyone can have Amazon sign a message of another topic: write the ARN of yours)',
+    ],
     'Pub/Sub without what tells one sender of Google from another': [
       { webhooks: webhook('    signature_scheme: google-pubsub\n    audience: a\n') },
       'webhooks.yaml:5:5 webhooks[0].signature_scheme: google-pubsub needs service_account (anyone can have Google sign a token for another one: write what the subscription has)',
@@ -133,10 +137,9 @@ describe('a configuration', () => {
 
   it('knows every scheme by its name, and svix as standard-webhooks', () => {
     for (const name of [...schemeNames, 'svix'] as const) {
-      const expected =
-        name === 'google-pubsub'
-          ? '    audience: https://a.example/\n    service_account: a@b.example\n'
-          : ''
+      const account = name === 'google-pubsub' ? '    service_account: a@b.example\n' : ''
+      const hasAudience = name === 'google-pubsub' || name === 'aws-sns'
+      const expected = hasAudience ? `    audience: https://a.example/\n${account}` : ''
       const entry = webhook(`    signature_scheme: ${name}\n${expected}`)
       const [given] = check({ webhooks: entry }).webhooks
       assert.equal(given?.scheme.name, name === 'svix' ? 'standard-webhooks' : name)
