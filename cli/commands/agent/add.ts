@@ -2,6 +2,7 @@ import { agentClis, cliKinds, isCliKind } from '../../../shared/agents/clis.ts'
 import { agentSchema } from '../../../shared/agents/schema.ts'
 import { findMissingProgram } from '../../../shared/agents/detect.ts'
 import { listSecrets } from '../../../shared/config/environment.ts'
+import { isForModel } from '../../../shared/config/rule.ts'
 import { agentName } from '../../../shared/config/schema.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { didYouMean } from '../../../shared/text.ts'
@@ -68,10 +69,11 @@ export const addAgent = async (
   if (missing)
     terminal.say(`${missing.program} is not on PATH; install it with: ${missing.install}`)
   for (const variable of unset) terminal.say(`put ${variable}=... into ${home.env}`)
-  const preset = '/webhook/github'
-  const path = freePath(preset, open.config)
+  const preset = isForModel(kind) ? 'github-review' : 'github'
+  const usual = `/webhook/${preset}`
+  const path = freePath(usual, open.config)
   terminal.say(
-    `next:\n  doorward webhook add github --agent ${name}${path === preset ? '' : ` --path ${path}`}`,
+    `next:\n  doorward webhook add ${preset} --agent ${name}${path === usual ? '' : ` --path ${path}`}`,
   )
 }
 

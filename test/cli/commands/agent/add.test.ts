@@ -27,7 +27,7 @@ describe('cli: agent add', () => {
     assert.equal(code, 0, stderr)
     assert.match(stdout, /agents\.yaml:\d+\nagent +reviewer \(claude\)/)
     assert.match(stderr, /claude is not on PATH; install it with: npm install/)
-    assert.match(stderr, /doorward webhook add github --agent reviewer/)
+    assert.match(stderr, /doorward webhook add github-review --agent reviewer/)
     assert.ok((await readFile(path, 'utf8')).startsWith(before))
     assert.deepEqual((await agentsOf(home))['reviewer'], { kind: 'claude' })
   })

@@ -7,7 +7,7 @@ import { collectWarnings } from '../../../../shared/config/warnings.ts'
 import type { Home } from '../../../../shared/home/home.ts'
 import { findSandbox } from '../../../../shared/sandbox/probe.ts'
 import { temporaryHome } from '../../../support/temporary.ts'
-import { run } from '../../support/cli.ts'
+import { hasTerminal, resultOf, run, startOnTerminal, untilSaid } from '../../support/cli.ts'
 
 const agentsIn = async (home: Home) => readFile(join(home.config, 'agents.yaml'), 'utf8')
 const add = async (home: Home, ...args: string[]) =>
@@ -90,6 +90,19 @@ describe('cli: webhook add github-review', () => {
     assert.match(unclear.stderr, /more than one agent: choose one\n.*--agent with one of one, two/)
     assert.equal((await add(two, '--agent', 'two', '--deliver-to', 'log')).code, 0)
     const { webhooks } = await loadConfig(two, {})
+    assert.equal(webhooks[0]?.rules[0].agentName, 'two')
+  })
+
+  it('asks for the agent on a terminal', async function () {
+    if (!hasTerminal()) this.skip()
+    const agents = 'agents: { one: { kind: claude }, two: { kind: codex } }\n'
+    const home = await temporaryHome({ agents })
+    const child = startOnTerminal('webhook add github-review', { home })
+    await untilSaid(child, 'stdout', /Which agent reviews\? \(one, two\)/)
+    child.stdin?.write('two\n')
+    const { code, stdout } = await resultOf(child)
+    assert.equal(code, 0, stdout)
+    const { webhooks } = await loadConfig(home, {})
     assert.equal(webhooks[0]?.rules[0].agentName, 'two')
   })
 
