@@ -127,13 +127,17 @@ describe('a hostile agent in a sandbox', function () {
           '/x',
           '/tmp/x',
           `${person}/x`,
+          // Of its own namespace; root could also write to those of the machine.
+          '/proc/sys/kernel/domainname',
         ],
       }),
       `cwd: ${JSON.stringify(project)}`,
     )
     // Its home and /tmp are its own, and in memory.
-    const { 'write /tmp/x': temporary, [`write ${person}/x`]: home, ...outside } = results
+    const { 'write /tmp/x': temporary, [`write ${person}/x`]: home, ...others } = results
     assert.deepEqual([temporary, home], ['written', 'written'])
+    const { 'write /proc/sys/kernel/domainname': setting, ...outside } = others
+    assert.match(String(setting), /^(EROFS|EACCES)$/)
     assert.deepEqual(new Set(Object.values(outside)), new Set(['EROFS']))
     await assert.rejects(readFile(join(person, 'x')), { code: 'ENOENT' })
     assert.equal(await readFile(join(project, 'code.txt'), 'utf8'), 'code-canary')

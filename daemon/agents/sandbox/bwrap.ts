@@ -26,6 +26,14 @@ const systemFiles = [
 /** Only root can read them, and doorward may run as root. */
 const hiddenFolders = ['/etc/ssl/private', '/etc/pki/tls/private', '/etc/pki/nssdb']
 
+/**
+ * Root may write to these without any capability, and the kernel runs what some of them name, outside and as
+ * root. Bubblewrap covers them only where it may write to the folders themselves.
+ */
+const systemSettings = 'sys sysrq-trigger fs scsi acpi asound dynamic_debug mtrr'
+  .split(' ')
+  .map((name) => join('/proc', name))
+
 /** The file descriptor of the filter of system calls. */
 export const filterDescriptor = 3
 
@@ -39,7 +47,8 @@ export const buildBwrap = (room: Room): string[] => {
   const isSystem = (path: string) => system.some((folder) => isInside(path, folder))
   const isShown = (path: string) =>
     isSystem(path) && !isInside(path, userHome) && !isInside(path, doorwardHome)
-  const asUser = process.getuid?.() === 0 ? ['--uid', ordinaryId, '--gid', ordinaryId] : []
+  const isRoot = process.getuid?.() === 0
+  const asUser = isRoot ? ['--uid', ordinaryId, '--gid', ordinaryId] : []
   const namespaces = [...bwrapNamespaces, ...asUser, ...(room.network ? [] : ['--unshare-net'])]
   const empty = [
     '/tmp',
@@ -53,6 +62,7 @@ export const buildBwrap = (room: Room): string[] => {
     ...systemFiles.map((path) => ['--ro-bind-try', path, path]),
     ...hiddenFolders.filter((path) => statOf(path)?.isDirectory()).map(makeEmpty),
     ['--proc', '/proc', '--dev', '/dev'],
+    ...(isRoot ? systemSettings : []).map((path) => ['--ro-bind-try', path, path]),
     ...empty.map(makeEmpty),
     ...[...room.links].map(([at, to]) => (isShown(at) ? [] : ['--symlink', to, at])),
     ...room.read.map((path) => (isShown(path) ? [] : ['--ro-bind-try', path, path])),
