@@ -101,7 +101,7 @@ export const equipReviewer = async (
 ): Promise<Equipment | undefined> => {
   const agent = config.agents.get(name)
   if (!agent) return undefined
-  const alone = (why: string): Equipment => ({ note: `agent ${name} sees the diff alone: ${why}` })
+  const alone = (why: string): Equipment => ({ note: `sees the diff alone: ${why}` })
   if (!isReader(agent)) return alone(`an agent of kind ${agent.kind} has no tools that read files`)
   const { cwd, tools, sandbox } = agent
   if (tools !== undefined || getToolLevel(agent) !== 'none') return undefined
@@ -116,7 +116,7 @@ export const equipReviewer = async (
   if (text === undefined) return alone(`to let it read files give it ${byHand}`)
   return {
     text,
-    note: `agent ${name} may now read the checkout, in a sandbox: tools: read in agents.yaml`,
+    note: 'may now read the checkout, in a sandbox: tools: read in agents.yaml',
   }
 }
 

@@ -64,7 +64,10 @@ describe('getting started', () => {
     const saidBy = (pattern: RegExp) =>
       [...said].find(([command]) => pattern.test(command))?.[1] ?? ''
     assert.match(saidBy(/send \/webhook\/github/), /A pull request was opened in/)
-    assert.match(saidBy(/webhook add github-review/), /agent reviewer (may now read|sees the diff)/)
+    assert.match(
+      saidBy(/webhook add github-review/),
+      /agent +reviewer\n +(may now read|sees the diff)/,
+    )
     const explained = saidBy(/explain/)
     assert.match(explained, /targets +github-review:Codertocat\/Hello-World#2/)
     assert.match(explained, /workspace +Codertocat\/Hello-World at [0-9a-f]{40}, base [0-9a-f]{40}/)

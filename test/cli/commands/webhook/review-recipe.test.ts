@@ -40,11 +40,11 @@ describe('cli: webhook add github-review', () => {
     const home = await temporaryHome({ agents })
     const { stdout } = await add(home)
     if ('missing' in (await findSandbox(process.env))) {
-      assert.match(stdout, /codey sees the diff alone/)
+      assert.match(stdout, /sees the diff alone/)
       assert.equal(await agentsIn(home), agents)
       return
     }
-    assert.match(stdout, /codey may now read the checkout, in a sandbox: tools: read/)
+    assert.match(stdout, /may now read the checkout, in a sandbox: tools: read/)
     const keys = '    kind: codex # mine\n    tools: read\n    sandbox: required\n    timeout: 5m\n'
     assert.equal(await agentsIn(home), `agents:\n  codey:\n${keys}`)
     const nowhere = await temporaryHome({ agents })
@@ -52,7 +52,7 @@ describe('cli: webhook add github-review', () => {
       home: nowhere,
       env: { PATH: '/nowhere' },
     })
-    assert.match(alone.stdout, /codey sees the diff alone: bubblewrap \(bwrap\) is not on/)
+    assert.match(alone.stdout, /sees the diff alone: bubblewrap \(bwrap\) is not on/)
     assert.equal(await agentsIn(nowhere), agents)
   })
 
@@ -70,7 +70,7 @@ describe('cli: webhook add github-review', () => {
       assert.equal(code, 0, stderr)
       assert.equal(await agentsIn(home), agents)
       if (words) assert.match(stdout, words)
-      else assert.doesNotMatch(stdout, /agent one/)
+      else assert.doesNotMatch(stdout, /sees the diff/)
     }
   })
 
