@@ -96,7 +96,8 @@ export class Workspaces {
         }
       })
       const path = join(place, basename(folder).replace(/-[^-]*$/, ''))
-      const worktree = await checkOut(git, mirror, commits, path, signal)
+      const { max_size } = gateway.workspaces
+      const worktree = await checkOut(git, mirror, commits, path, signal, max_size)
       const own = { cwd: mirror.gitDir, gitDir: mirror.gitDir, remote, signal }
       return {
         path,

@@ -1,4 +1,4 @@
-import { mkdir, readlink, realpath, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readlink, realpath, rm, statfs, writeFile } from 'node:fs/promises'
 import { dirname, sep } from 'node:path'
 import { DoorwardError } from '../../shared/errors.ts'
 import { toPlainLine } from '../../shared/text.ts'
@@ -35,6 +35,7 @@ export const checkOut = async (
   { head, base }: Commits,
   path: string,
   signal: AbortSignal,
+  maxBytes: number,
 ): Promise<Worktree> => {
   const { gitDir, remote } = mirror
   const index = `${path}.index`
@@ -49,7 +50,9 @@ export const checkOut = async (
   const added =
     base === undefined || base === head ? [] : await readBase(git, at, await list(base), files)
   const tree = await makeTree(git, at, head, removed, added)
-  await git(['read-tree', '-m', '-u', tree], { ...at, worktree: path })
+  await withinRoom(path, maxBytes, signal, async (limited) =>
+    git(['read-tree', '-m', '-u', tree], { ...at, worktree: path, signal: limited }),
+  )
   const left = await replaceLinks(path, files)
   return {
     path,
@@ -58,6 +61,42 @@ export const checkOut = async (
     isProtected: (name) => steersAgent(name) || left.includes(name) || isInSubmodule(name, removed),
     notes: describe(removed, added, base, left),
   }
+}
+
+/** Of what is free on the disk, as others need some. */
+const maxShare = 0.9
+const measureMs = 100
+
+/** One large file costs a sender little, and a tree can name it a million times. */
+const withinRoom = async (
+  folder: string,
+  maxBytes: number,
+  signal: AbortSignal,
+  write: (signal: AbortSignal) => Promise<unknown>,
+): Promise<void> => {
+  const measureFree = async () => {
+    const { bavail, bsize } = await statfs(folder)
+    return bavail * bsize
+  }
+  const free = await measureFree()
+  const limit = Math.min(maxBytes, free * maxShare)
+  const control = new AbortController()
+  const measure = async () => {
+    if (free - (await measureFree()) > limit) control.abort('immediately')
+  }
+  const timer = setInterval(() => void measure().catch(() => undefined), measureMs)
+  try {
+    await write(AbortSignal.any([signal, control.signal]))
+    await measure()
+  } catch (error) {
+    if (!control.signal.aborted) throw error
+  } finally {
+    clearInterval(timer)
+  }
+  if (control.signal.aborted)
+    throw new DoorwardError('workspace-failed', 'the files of the commit need too much room', {
+      hint: 'free some, or raise workspaces.max_size: doorward config edit gateway',
+    })
 }
 
 const isInSubmodule = (name: string, files: readonly TreeFile[]): boolean =>

@@ -105,6 +105,26 @@ describe('a workspace that cannot be made', () => {
     }
   })
 
+  it('needs no more room than it may, however often a tree names one large file', async () => {
+    const server = await startGitServer(undefined)
+    const zeros = '0'.repeat(1024 * 1024)
+    await server.push(
+      Object.fromEntries(Array.from({ length: 60 }, (_, name) => [`${name}`, zeros])),
+    )
+    const folder = await temporaryFolder()
+    const small = gatewayFileSchema.parse({ workspaces: { max_size: '20mb' } })
+    try {
+      await assert.rejects(
+        workspacesIn(folder).preparer(small, process.env)(request(server), 'evt_1', never),
+        failsWith('workspace-failed', /need too much room.*workspaces\.max_size/),
+      )
+      const [mirror = ''] = await readdir(folder)
+      assert.deepEqual(await readdir(join(folder, mirror, 'runs')), [])
+    } finally {
+      server.close()
+    }
+  })
+
   it('ends with the event that is cancelled', async () => {
     const workspaces = workspacesIn(await temporaryFolder())
     const control = new AbortController()
