@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { changedValueWarnings } from '../shared/config/environment.ts'
 import { collectWarnings } from '../shared/config/warnings.ts'
 import type { Home } from '../shared/home/home.ts'
@@ -7,6 +8,8 @@ import { configureNetwork } from '../shared/network/outgoing.ts'
 import { packageFolder, version } from '../shared/version.ts'
 import { createRecordedRun, killOrphans } from './agents/orphans.ts'
 import { createApp, createPublicApp } from './app.ts'
+import { CatchUp } from './catch-up/catch-up.ts'
+import { missedRoutes } from './catch-up/routes.ts'
 import { LiveConfig, readConfig, type ReadConfig } from './config/live-config.ts'
 import { DaemonFile, watchDaemonFile, watchHomeRemoved } from './daemon-file.ts'
 import { createCommentMarks, createLoopGuard } from './delivery/loop-guard.ts'
@@ -26,6 +29,7 @@ import { Restarter } from './restart/old-process.ts'
 import { Succession } from './restart/succession.ts'
 import { apiRoutes } from './routes.ts'
 import { Shutdown } from './shutdown.ts'
+import { openSource } from './sources/hooks.ts'
 import { hookRoutes } from './sources/routes.ts'
 import { createMemory } from './state.ts'
 import { summarize } from './webhook/compiled-webhook.ts'
@@ -37,7 +41,7 @@ import { createDeliveryWaiters } from './webhook/payload-shape.ts'
 import { createRejectionLog } from './webhook/rejection-log.ts'
 import { KeptPayloads } from './webhook/events/accepted-event.ts'
 import { cancelEvent, retryEvent, runEventAgain } from './webhook/events/control.ts'
-import type { PipelineParts } from './webhook/pipeline.ts'
+import { acceptFetched, type PipelineParts } from './webhook/pipeline.ts'
 import { serveWebhooks } from './webhook/routes.ts'
 import { fetchText, RemoteKeys } from './webhook/senders/remote-keys.ts'
 import { diagnoseWithBudget } from './webhook/signatures/diagnosis.ts'
@@ -101,8 +105,10 @@ export const createDaemon = (input: StartupInput): Daemon => {
       await daemonFile.recreate()
     },
   })
+  const catchUp = createCatchUp(services, shutdown.signal)
   const createHandlers = createRequestHandlers(services, {
     apiToken,
+    catchUp,
     restarter,
     shutdown,
     cancelRemote: (id) => predecessor?.cancel(id),
@@ -134,6 +140,7 @@ export const createDaemon = (input: StartupInput): Daemon => {
       noteStart(services, started, predecessor ? 'restarted' : 'started')
       await predecessor?.serving({ url, publicUrl, startedAt: services.startedAt.toISOString() })
       intake.queue.resume()
+      await catchUp.start()
       void services.workspaces.trim(live.current().config.gateway)
       return {
         url,
@@ -237,6 +244,7 @@ const createServices = ({ home, processEnv, started, apiToken, predecessor }: St
 
 type Control = {
   readonly apiToken: string
+  readonly catchUp: CatchUp
   readonly restarter: Pick<Restarter, 'restart'>
   readonly shutdown: Pick<Shutdown, 'stop' | 'signal'>
   /** Cancels an event that the daemon before a restart still runs. */
@@ -249,7 +257,7 @@ type Control = {
  */
 const createRequestHandlers = (
   services: Services,
-  { apiToken, restarter, shutdown, cancelRemote }: Control,
+  { apiToken, catchUp, restarter, shutdown, cancelRemote }: Control,
 ): (() => Apps) => {
   const { home, startedAt, memory, payloads, intake, live, leadership, succession, log } = services
   const { listeners, stream, metrics, learners, loopGuard } = services
@@ -293,6 +301,7 @@ const createRequestHandlers = (
       oauth,
       webhooks,
       metrics,
+      catchUp,
     }
     const { restart } = restarter
     const app = createApp({
@@ -305,6 +314,7 @@ const createRequestHandlers = (
       // Each is tried in turn: a token is what programs ask for most.
       routers: [
         oauth.routes,
+        missedRoutes(catchUp),
         apiRoutes({
           status,
           events,
@@ -329,6 +339,22 @@ const createRequestHandlers = (
     })
     return { app, publicApp: createPublicApp(log, serveWebhook) }
   }
+}
+
+/** Its deliveries enter the pipeline by a door of their own. */
+const createCatchUp = (services: Services, signal: AbortSignal): CatchUp => {
+  const { home, live, leadership, memory, succession, log } = services
+  const parts = toPipelineParts(services, new RemoteKeys(fetchText))
+  return new CatchUp({
+    journalFile: join(home.run, 'catch-up'),
+    current: live.current,
+    open: (provider) => openSource(provider, live.current(), leadership.access),
+    accept: (delivery, webhook) => acceptFetched(delivery, webhook, live.current(), parts),
+    events: memory.events,
+    log,
+    isServing: () => succession.successor() === undefined,
+    signal,
+  })
 }
 
 /** What the pipeline of deliveries needs. */

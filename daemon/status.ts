@@ -7,6 +7,7 @@ import type { ByteBudget } from './util/byte-budget.ts'
 import type { EventStore } from './events/event-store.ts'
 import { knownError } from './util/assets.ts'
 import type { LiveConfig } from './config/live-config.ts'
+import type { CatchUp } from './catch-up/catch-up.ts'
 import type { Metrics } from './metrics/metrics.ts'
 import type { OAuth } from './oauth/oauth.ts'
 import type { EventQueue } from './queue.ts'
@@ -27,6 +28,7 @@ export type StatusParts = {
   readonly oauth: OAuth
   readonly webhooks: () => WebhookSummary[]
   readonly metrics: Metrics
+  readonly catchUp: Pick<CatchUp, 'problems'>
 }
 
 /** Everything that the tray and `doorward status` show. */
@@ -62,6 +64,7 @@ export const buildStatus = async (parts: StatusParts): Promise<Status> => {
     problems: [
       ...live.problems(),
       ...parts.budgets.problems(config.webhooks, performance.now()),
+      ...parts.catchUp.problems(),
       ...warnings,
       ...unstartable,
       ...unconfined,

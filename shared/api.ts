@@ -84,6 +84,8 @@ export const eventSchema = z.strictObject({
   deliveryId: z.string().optional(),
   /** True for a valid signature; false when the webhook has no secret. */
   signed: z.boolean().optional(),
+  /** Read from the API of the sender, not sent here; no signature was checked. */
+  source: z.literal('api').optional(),
   /** Bytes of the body. */
   size: z.int().optional(),
   agent: z.string().nullable(),

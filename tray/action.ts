@@ -16,6 +16,10 @@ export type Action =
   | {
       readonly do:
         | 'open-logs'
+        /** Deliveries that did not arrive. */
+        | 'show-missed'
+        | 'run-missed'
+        | 'skip-missed'
         | 'copy-diagnostics'
         | 'restart-daemon'
         | 'start-daemon'
@@ -36,6 +40,10 @@ export const toActionKey = (action: Action): string => {
     case 'restart-daemon':
     case 'start-daemon':
       return 'daemon'
+    case 'show-missed':
+    case 'run-missed':
+    case 'skip-missed':
+      return 'missed'
     case 'explain':
       return `explain ${action.title} ${action.body}`
     case 'set-notifications':

@@ -69,6 +69,7 @@ export const getFix = ({ code, detail, hint }: StatusProblem): Action => {
   if (provider !== undefined) return { do: 'login', provider }
   if (code === 'restart-needed' || code === 'config-not-watched' || hint === restart)
     return { do: 'restart-daemon' }
+  if (code === 'deliveries-missed') return { do: 'show-missed' }
   const file = files[code] ?? findBrokenFile(detail)
   if (file !== undefined) return { do: 'open-configuration', file }
   return { do: 'explain', title: detail, body: hint }
@@ -90,6 +91,8 @@ const minorCodes: ReadonlySet<string> = new Set([
   'body-limit-too-large',
   'config-not-watched',
   'dangerous-combination',
+  'deliveries-missed',
+  'deliveries-unread',
   'event-unknown',
   'filter-path-dots',
   'filter-path-header',

@@ -20,6 +20,8 @@ type TargetRequest = {
   readonly body?: string
   /** A longer response is cut. */
   readonly maxResponseBytes?: number
+  /** Returns the body as text too. */
+  readonly keepsText?: boolean
   readonly attempt: Pick<Attempt, 'signal' | 'timeoutMs'>
 }
 
@@ -28,6 +30,7 @@ export type TargetResponse = {
   readonly headers: IncomingMessage['headers']
   /** The body as a JSON object or array; empty when it is not one or was cut. */
   readonly json: Readonly<Record<string, unknown>>
+  readonly text?: string
 }
 
 /**
@@ -63,7 +66,8 @@ export const requestTarget = async (url: URL, request: TargetRequest): Promise<T
     })
     const { statusCode: status = 0 } = response
     const text = await readBody(response, request.maxResponseBytes ?? defaultMaxBytes, signal)
-    return { status, headers: response.headers, json: parseJsonObject(text) }
+    const json = parseJsonObject(text)
+    return { status, headers: response.headers, json, ...(request.keepsText && { text }) }
   } catch (error) {
     throw toConnectionError(request.target, error, connection, signal)
   } finally {

@@ -37,6 +37,7 @@ export const newRecord = (id: string, receivedAt: string, fields: EventFields): 
   detail: fields.detail,
   deliveryId: fields.deliveryId,
   signed: fields.signed,
+  source: fields.source,
   size: fields.size,
   agent: fields.agent ?? null,
   target: fields.target,

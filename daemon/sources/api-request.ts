@@ -24,6 +24,8 @@ type RequestOptions = {
   readonly signal: AbortSignal
   readonly method?: 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   readonly body?: object
+  /** Returns a body of up to 40 MB as text too: a payload has 25 MB at most. */
+  readonly isLarge?: boolean
   /** Statuses that the caller handles: they do not throw. */
   readonly handles?: readonly number[]
   /** What to do about a status, for messages. */
@@ -35,7 +37,7 @@ export type ApiRequest = (path: string, options: RequestOptions) => Promise<Targ
 /** Requests below the base URL of a sender's API. They throw `source-failed`, or why there is no token. */
 export const createApiRequest =
   ({ title, baseUrl, headers, token, toFailure }: ApiOptions): ApiRequest =>
-  async (path, { signal, method, body, handles = [], hints = {} }) => {
+  async (path, { signal, method, body, isLarge, handles = [], hints = {} }) => {
     try {
       return await withToken(token, async (accessToken) => {
         const response = await requestTarget(new URL(`${baseUrl}${path}`), {
@@ -47,7 +49,8 @@ export const createApiRequest =
             ...(body && { 'content-type': 'application/json; charset=utf-8' }),
           },
           ...(body && { body: JSON.stringify(body) }),
-          maxResponseBytes,
+          maxResponseBytes: isLarge ? 10 * maxResponseBytes : maxResponseBytes,
+          keepsText: isLarge ?? false,
           attempt: { signal, timeoutMs },
         })
         const { status } = response
@@ -92,7 +95,7 @@ export const listAll = async (
 }
 
 /** The path of the next page; the token goes to no other address than that of the API. */
-const nextPath = (link: string | undefined, baseUrl: string): string | undefined => {
+export const nextPath = (link: string | undefined, baseUrl: string): string | undefined => {
   const [, url] = /<([^>]*)>\s*;[^,]*\brel="?next"?/.exec(link ?? '') ?? []
   return url?.startsWith(`${baseUrl}/`) ? url.slice(baseUrl.length) : undefined
 }

@@ -4,9 +4,10 @@ import { toPlainLine } from '../../shared/text.ts'
 import type { TargetResponse } from '../delivery/request.ts'
 import type { TokenSource } from '../delivery/token.ts'
 import { githubPauseMs } from '../util/http-retry-after.ts'
-import { textAt, valueAt } from '../util/payload-path.ts'
+import { valueAt } from '../util/payload-path.ts'
 import { createApiRequest, describeRefusal, listAll } from './api-request.ts'
-import type { ListedDelivery, SenderHook, Source } from './source.ts'
+import { githubDeliveries, hooksOf, toDelivery } from './github-deliveries.ts'
+import type { SenderHook, Source } from './source.ts'
 
 const title = 'GitHub'
 
@@ -70,11 +71,9 @@ export const createGithubSource = (apiUrl: string | undefined, token: TokenSourc
       const { json } = await request(path, { signal, hints })
       return (Array.isArray(json) ? (json as unknown[]) : []).flatMap(toDelivery)
     },
+    past: githubDeliveries(request, baseUrl),
   }
 }
-
-const hooksOf = (repository: string): string =>
-  repository.includes('/') ? `/repos/${repository}/hooks` : `/orgs/${repository}/hooks`
 
 const toBody = ({ url, secret, events }: HookSettings) => ({
   active: true,
@@ -97,26 +96,6 @@ const toHook = (item: unknown): SenderHook[] => {
       ...(typeof code === 'number' && {
         lastAnswer: toPlainLine(`${code} ${typeof words === 'string' ? words : ''}`).slice(0, 100),
       }),
-    },
-  ]
-}
-
-const toDelivery = (item: unknown): ListedDelivery[] => {
-  const deliveryId = textAt(item, 'guid')
-  const at = textAt(item, 'delivered_at')
-  if (deliveryId === undefined || at === undefined) return []
-  const status = textAt(item, 'status') ?? ''
-  const code = valueAt(item, ['status_code'])
-  return [
-    {
-      deliveryId,
-      at,
-      event: textAt(item, 'event') ?? '',
-      isOk: typeof code === 'number' && code >= 200 && code < 300,
-      answer: toPlainLine(`${typeof code === 'number' && code > 0 ? code : ''} ${status}`).slice(
-        0,
-        100,
-      ),
     },
   ]
 }

@@ -27,6 +27,22 @@ export type HookParts = {
   readonly pingMs?: number
 }
 
+/** The API of a sender, with the login or token of its target. */
+export const openSource = (
+  provider: SourceProvider,
+  { config, env }: Pick<Engine, 'config' | 'env'>,
+  access: OAuth['access'],
+): Source => {
+  const { token_env: tokenEnv, login, api_url: apiUrl } = config.gateway.targets[provider]
+  return createSource[provider](apiUrl, {
+    target: provider,
+    tokenEnv,
+    provider: login ?? provider,
+    env,
+    access,
+  })
+}
+
 /**
  * The hooks at the senders that deliver to our webhooks. Only hooks that an entry names in `source` are
  * changed or deleted. Throws `source-failed`, `scope-missing`, `hook-foreign`, `webhook-not-found`,
@@ -168,15 +184,7 @@ export class Hooks {
   }
 
   #sourceOf(provider: SourceProvider): Source {
-    const { config, env } = this.#parts.current()
-    const { token_env: tokenEnv, login, api_url: apiUrl } = config.gateway.targets[provider]
-    return createSource[provider](apiUrl, {
-      target: provider,
-      tokenEnv,
-      provider: login ?? provider,
-      env,
-      access: this.#parts.access,
-    })
+    return openSource(provider, this.#parts.current(), this.#parts.access)
   }
 
   #publicUrlOf(path: string): string {

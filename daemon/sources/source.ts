@@ -1,4 +1,5 @@
 import type { HookSettings, HookRef } from '../../shared/config/source.ts'
+import type { FetchedDelivery } from '../webhook/pipeline.ts'
 
 /** A hook as its sender has it. */
 export type SenderHook = {
@@ -20,6 +21,21 @@ export type ListedDelivery = {
   readonly answer: string
 }
 
+export type PastDelivery = ListedDelivery & {
+  /** Of this attempt: a delivery that is sent again has another. */
+  readonly id: string
+  readonly action?: string
+}
+
+export type PastDeliveries = {
+  /** The newest first. */
+  readonly deliveries: readonly PastDelivery[]
+  /** The time at the sender. */
+  readonly nowMs: number
+  /** False where there were more than are read. */
+  readonly isWhole: boolean
+}
+
 /** The API of a sender. Everything throws `DoorwardError`, without token and secret. */
 export type Source = {
   /** Its name, for people. */
@@ -38,4 +54,19 @@ export type Source = {
   readonly pingHook: (hook: HookRef, signal: AbortSignal) => Promise<void>
   /** The newest first. */
   readonly lastDeliveries: (hook: HookRef, signal: AbortSignal) => Promise<ListedDelivery[]>
+  /** Where a sender keeps what it sent. */
+  readonly past?: {
+    /** Since a time at the sender; without one only what time it is there. */
+    readonly list: (
+      hook: HookRef,
+      sinceMs: number | undefined,
+      signal: AbortSignal,
+    ) => Promise<PastDeliveries>
+    /** Undefined when the sender has its details no longer. */
+    readonly fetch: (
+      hook: HookRef,
+      id: string,
+      signal: AbortSignal,
+    ) => Promise<FetchedDelivery | undefined>
+  }
 }

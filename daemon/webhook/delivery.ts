@@ -1,5 +1,4 @@
 import type { KeyObject } from 'node:crypto'
-import type { IncomingMessage } from 'node:http'
 import type { Stage } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import type { AcceptedEvent } from './events/accepted-event.ts'
@@ -27,7 +26,6 @@ export type Accepted = {
 
 /** A delivery in the pipeline, and what is known about it so far. */
 export type Delivery = {
-  readonly request: IncomingMessage
   readonly webhook: CompiledWebhook
   readonly headers: SignatureHeaders
   readonly receivedAt: Date
@@ -35,13 +33,15 @@ export type Delivery = {
   size: number
   deliveryId: DeliveryId | undefined
   signed: boolean | undefined
+  /** Read from the API of the sender. */
+  readonly source?: 'api'
   reply: Reply | undefined
   remoteKey: KeyObject | undefined
 }
 
 /** Without a rule for a delivery that runs none. */
 export const toKnownDelivery = (
-  { webhook: { path, rules }, size, deliveryId, signed }: Delivery,
+  { webhook: { path, rules }, size, deliveryId, signed, source }: Delivery,
   rule: CompiledRule | undefined = rules.length === 1 ? rules[0] : undefined,
 ): AcceptedEvent['known'] => ({
   webhook: path,
@@ -50,6 +50,7 @@ export const toKnownDelivery = (
   size,
   deliveryId: deliveryId?.id,
   signed,
+  source,
 })
 
 /** Adds the event of a delivery that runs no agent. */

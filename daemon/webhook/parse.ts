@@ -235,7 +235,7 @@ const nine = 0x39
  * an id of 18 digits would become another id. `utf8` is the same text: only one in sixteen of its bytes
  * is read when there is no such integer. Throws what `JSON.parse` throws.
  */
-const parseExactly = (json: string, utf8: Buffer): unknown => {
+export const parseExactly = (json: string, utf8: Buffer): unknown => {
   const isUsual = !hasManyDigits(utf8)
   const parsed: unknown = JSON.parse(json)
   if (isUsual) return parsed

@@ -13,7 +13,7 @@ import { loadMultipart } from './multipart.ts'
 import { isMultipart, readPayload } from './parse.ts'
 import type { DeliveryWaiters } from './payload-shape.ts'
 import type { RateLimits } from './rate-limit.ts'
-import { receive, type ReceivedBody } from './receive.ts'
+import { holdBytes, receive, type ReceivedBody } from './receive.ts'
 import { getEventName } from './rules/choose.ts'
 import { findSeen, runRules, type RunRulesParts } from './rules/run.ts'
 import { acceptHandshake, confirmSubscription, describeHandshake } from './senders/contact.ts'
@@ -21,7 +21,7 @@ import { findUnsignedHandshake } from './senders/handshakes-unsigned.ts'
 import { findHandshake, getReply } from './senders/handshakes.ts'
 import type { RemoteKeys } from './senders/remote-keys.ts'
 import type { DiagnoseRefusal } from './signatures/diagnosis.ts'
-import { type VerifiedBody, verify } from './signatures/verify.ts'
+import { trustFetched, type VerifiedBody, verify } from './signatures/verify.ts'
 
 /*
  * The story of one delivery:
@@ -55,7 +55,6 @@ export const acceptDelivery = async (
   const headers = headersNamed(request.rawHeaders, webhook.headerNames)
   const declared = Number(headers['content-length']?.[0])
   const delivery: Delivery = {
-    request,
     webhook,
     headers,
     receivedAt: new Date(),
@@ -82,7 +81,49 @@ export const acceptDelivery = async (
       if (handshake) return await acceptHandshake(webhook, handshake, parts)
       const source = getKeySource(webhook.scheme)
       if (source) delivery.remoteKey = await parts.remoteKeys.find(source, headers, bytes)
-      return processBody(delivery, body, runEvent, parts)
+      const check = () => verifyOrDiagnose(body.bytes, delivery, request, parts.diagnose)
+      return processBody(delivery, body, check, runEvent, parts)
+    } finally {
+      body.release()
+    }
+  } catch (error) {
+    addRejected(delivery, error, parts)
+    throw error
+  }
+}
+
+/** A delivery as the API of its sender has it, which a login read over TLS. */
+export type FetchedDelivery = {
+  readonly rawHeaders: readonly string[]
+  readonly bytes: Buffer
+}
+
+/**
+ * The second door: takes a delivery that was read from the API of its sender. No signature can be checked, as
+ * the API does not have the bytes that were signed; all else is as for one that was sent here.
+ */
+export const acceptFetched = (
+  { rawHeaders, bytes }: FetchedDelivery,
+  webhook: CompiledWebhook,
+  { maxBodyBytes, runEvent }: Engine,
+  parts: PipelineParts,
+): Accepted => {
+  const delivery: Delivery = {
+    webhook,
+    headers: headersNamed(rawHeaders, webhook.headerNames),
+    receivedAt: new Date(),
+    stage: 'receive',
+    size: bytes.length,
+    deliveryId: undefined,
+    signed: false,
+    source: 'api',
+    reply: undefined,
+    remoteKey: undefined,
+  }
+  try {
+    const body = holdBytes(bytes, { maxBodyBytes, budget: parts.budget })
+    try {
+      return processBody(delivery, body, () => trustFetched(bytes), runEvent, parts)
     } finally {
       body.release()
     }
@@ -95,6 +136,7 @@ export const acceptDelivery = async (
 const processBody = (
   delivery: Delivery,
   body: ReceivedBody,
+  check: () => VerifiedBody,
   runEvent: RunEvent,
   parts: PipelineParts,
 ): Accepted => {
@@ -103,8 +145,8 @@ const processBody = (
   const now = receivedAt.getTime()
   delivery.size = body.bytes.length
   delivery.stage = 'verify'
-  const verified = verifyOrDiagnose(body.bytes, delivery, parts.diagnose)
-  const isSigned = webhook.verifier !== 'none'
+  const verified = check()
+  const isSigned = webhook.verifier !== 'none' && delivery.source === undefined
   delivery.stage = 'parse'
   const payload = readPayload(verified, headers, scheme)
   delivery.stage = 'verify'
@@ -141,7 +183,8 @@ const processBody = (
 
 const verifyOrDiagnose = (
   bytes: Buffer,
-  { headers, request, webhook, receivedAt, remoteKey }: Delivery,
+  { headers, webhook, receivedAt, remoteKey }: Delivery,
+  request: IncomingMessage,
   diagnose: DiagnoseRefusal,
 ): VerifiedBody => {
   const now = receivedAt.getTime()

@@ -73,6 +73,21 @@ export const receive = async (
   return { bytes: whole ?? pieces?.bytes() ?? Buffer.alloc(0), release }
 }
 
+/** The same for bytes that are here already. Throws `body-too-large`, `queue-full`. */
+export const holdBytes = (
+  bytes: Buffer,
+  { maxBodyBytes, budget }: Pick<ReceiveLimits, 'maxBodyBytes' | 'budget'>,
+): ReceivedBody => {
+  if (bytes.length > maxBodyBytes) throw tooLarge(maxBodyBytes)
+  if (!budget.take(bytes.length)) throw noRoom()
+  let counted = bytes.length
+  const release = () => {
+    budget.giveBack(counted)
+    counted = 0
+  }
+  return { bytes, release }
+}
+
 const tooSlow = (limitMs: number) =>
   new DoorwardError('body-timeout', `the body did not arrive in ${limitMs / 1000} s`)
 

@@ -10,6 +10,12 @@ export type HookRef = {
 /** The hook that delivers to a webhook, where `webhook connect` made it. */
 export type WebhookSource = HookRef & { readonly provider: SourceProvider }
 
+/** What becomes of the deliveries that did not arrive. */
+export type CatchUpSettings = {
+  readonly mode: 'ask' | 'newest' | 'all'
+  readonly atMost: number
+}
+
 /** What a hook is made of. */
 export type HookSettings = {
   readonly url: string
@@ -35,6 +41,18 @@ export const sourceSchema = z.strictObject({
     'owner/name of the repository or project, or an organisation or group.',
   ),
   hook_id: z.int().min(1).describe('The number of the hook there.'),
+  catch_up: z
+    .enum(['ask', 'newest', 'all', 'off'])
+    .optional()
+    .describe(
+      'What to do with deliveries that did not arrive; GitHub only: ask, run the newest and leave out the others, run all, or look for none. Default: ask.',
+    ),
+  at_most: z
+    .int()
+    .min(1)
+    .max(1000)
+    .optional()
+    .describe('How many of them run at a time; the others wait for you. Default: 20.'),
 })
 
 /** The scopes of which a login needs one to manage the hooks there; the first is asked for. */

@@ -9,7 +9,7 @@ import { checkRule, compileRule, type ParsedRule, type Rule, scopePaths } from '
 import type { Agent } from './schema.ts'
 import { checkSenderFields } from './sender-fields.ts'
 import { checkSignatureFields, findSignatureHeaders, readScheme } from './signature-fields.ts'
-import type { WebhookSource } from './source.ts'
+import type { CatchUpSettings, WebhookSource } from './source.ts'
 import { ruleSchema, type WebhookEntry, webhookSchema } from './webhook-schema.ts'
 import { isSlackReply } from '../targets/targets.ts'
 import { checkContext } from './workspace.ts'
@@ -32,6 +32,8 @@ export type Webhook = {
   readonly rateLimit: Rate | undefined
   /** The hook that delivers to it, where `webhook connect` made it. */
   readonly source?: WebhookSource
+  /** Where deliveries to it are caught up. */
+  readonly catchUp?: CatchUpSettings
   readonly rules: readonly [Rule, ...Rule[]]
 }
 
@@ -101,6 +103,8 @@ const checkEntry = (
   const { source, signature_scheme: scheme } = entry
   if (source && scheme !== undefined && scheme !== source.provider)
     at(['source'], `signature_scheme ${scheme} is not that of ${source.provider}`)
+  if (source?.provider === 'gitlab' && (source.catch_up ?? 'off') !== 'off')
+    at(['source', 'catch_up'], 'deliveries are caught up from GitHub only', 'remove catch_up')
   return { rules }
 }
 
@@ -316,7 +320,7 @@ export const compileEntry = (
     scheme: getScheme(entry),
     dedupe: entry.dedupe ?? 'id',
     rateLimit: entry.rate_limit,
-    ...(entry.source && { source: toSource(entry.source) }),
+    ...(entry.source && { source: toSource(entry.source), ...toCatchUp(entry.source) }),
     rules: [compile(first, 0), ...more.map((rule, index) => compile(rule, index + 1))],
   }
 }
@@ -326,6 +330,13 @@ const toSource = ({
   repository,
   hook_id: hookId,
 }: NonNullable<WebhookEntry['source']>): WebhookSource => ({ provider, repository, hookId })
+
+const toCatchUp = ({
+  provider,
+  catch_up: mode = 'ask',
+  at_most: atMost = 20,
+}: NonNullable<WebhookEntry['source']>): Pick<Webhook, 'catchUp'> =>
+  provider === 'github' && mode !== 'off' ? { catchUp: { mode, atMost } } : {}
 
 const getScheme = (entry: WebhookEntry): SignatureScheme => {
   const { delivery_id_header: header, timestamp_tolerance: tolerance, late } = entry

@@ -10,6 +10,7 @@ import type { OwnState } from '../view.ts'
 import { ensureDaemon, restartDaemon } from './daemon.ts'
 import { copyDiagnostics } from './diagnostics.ts'
 import { logIn, logOut, type OpenLogin, openLogin } from './login.ts'
+import { decideMissed, showMissed } from './missed.ts'
 import { openGuide, openPath, showEvent } from './open.ts'
 import { withDaemon } from './with-daemon.ts'
 
@@ -45,6 +46,12 @@ const perform = async (action: Action, context: ActionContext): Promise<void> =>
         client.post(`/events/${encodeURIComponent(action.id)}/retry${query}`),
       )
     }
+    case 'show-missed':
+      return withDaemon(home, (client) => showMissed(client, show))
+    case 'run-missed':
+      return withDaemon(home, (client) => decideMissed(client, 'run'))
+    case 'skip-missed':
+      return withDaemon(home, (client) => decideMissed(client, 'skip'))
     case 'set-notifications':
       return context.setNotifications(action.on)
     case 'set-start-at-login':

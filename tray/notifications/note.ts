@@ -79,6 +79,13 @@ const runAgain = ({ id, kind, state }: EventRecord): NoteButton[] =>
     ? [{ label: 'Run again', action: { do: 'run-event-again', id } }]
     : []
 
+/** What can be done about deliveries that did not arrive. */
+export const missedButtons = {
+  run: { label: 'Run', action: { do: 'run-missed' } },
+  show: { label: 'Show', action: { do: 'show-missed' } },
+  skip: { label: 'Skip', action: { do: 'skip-missed' } },
+} as const satisfies Readonly<Record<string, NoteButton>>
+
 /** The key of all notes about the login to a provider. */
 export const loginKey = (provider: string): string => `login ${provider}`
 
@@ -139,6 +146,9 @@ const titleFor = (action: Action): string => {
     case 'retry-event':
     case 'run-event-again':
       return 'the event was not retried'
+    case 'run-missed':
+    case 'skip-missed':
+      return 'the missed deliveries were left as they are'
     case 'set-notifications':
       return 'the setting was not saved'
     case 'set-start-at-login':
@@ -155,6 +165,7 @@ const titleFor = (action: Action): string => {
     case 'open-logs':
     case 'open-guide':
     case 'explain':
+    case 'show-missed':
     case 'quit':
       return 'that did not work'
   }

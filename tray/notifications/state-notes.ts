@@ -7,7 +7,15 @@ import {
   toSentence,
   upperFirst,
 } from '../wording.ts'
-import { type Note, type NoteButton, toBody, daemonKey, loginKey, toTitle } from './note.ts'
+import {
+  type Note,
+  type NoteButton,
+  toBody,
+  daemonKey,
+  loginKey,
+  missedButtons,
+  toTitle,
+} from './note.ts'
 import { needsLogin } from '../attention.ts'
 
 /*
@@ -111,6 +119,7 @@ const notifiedCodes: ReadonlySet<string> = new Set([
   'token-file-insecure',
   'keychain-unavailable',
   'over-budget',
+  'deliveries-missed',
 ])
 
 /** Each problem with the key by which it is shown once. */
@@ -162,6 +171,8 @@ const toProblemNoteKey = (
 }
 
 const fixButtons = (problem: StatusProblem): NoteButton[] => {
+  if (problem.code === 'deliveries-missed')
+    return [missedButtons.run, missedButtons.show, missedButtons.skip]
   const action = getFix(problem)
   return [{ label: action.do === 'open-configuration' ? 'Open' : 'What to do', action }]
 }

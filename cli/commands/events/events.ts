@@ -28,6 +28,15 @@ export const addEventsCommands = (events: Command): void => {
     .option('--wait', "wait until it is finished and print the agent's answer")
     .action(run(async () => (await import('./retry.ts')).retryEvent))
   events
+    .command('missed')
+    .description(
+      'deliveries that did not arrive while this machine was off, from the list of the sender; for hooks of webhook connect',
+    )
+    .option('--run', 'run them, the oldest first; at most source.at_most of a webhook')
+    .option('--skip', 'forget them')
+    .option('--webhook <path>', 'only those of this webhook')
+    .action(run(async () => (await import('./missed.ts')).showMissed))
+  events
     .command('cancel')
     .description(
       'cancel an event that waits or runs: its agent is stopped with everything it started, by SIGTERM and 5 s later by SIGKILL. It can be run again with retry',

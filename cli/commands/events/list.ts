@@ -27,7 +27,9 @@ export const listEvents = async (
     })
   if (command !== undefined)
     throw new DoorwardError('usage', `unknown command 'events ${command}'`, {
-      hint: didYouMean(command, ['show', 'open', 'retry', 'cancel']) ?? 'doorward events --help',
+      hint:
+        didYouMean(command, ['show', 'open', 'retry', 'missed', 'cancel']) ??
+        'doorward events --help',
     })
   const { terminal } = context
   const state = options.state === undefined ? undefined : parseState(options.state)

@@ -62,8 +62,10 @@ const getFields = (event: EventDetail, { paint }: Terminal, now: Date): Field[] 
   ]
 }
 
-const describeSignature = ({ signed }: EventDetail): string | undefined =>
-  signed === undefined ? undefined : signed ? 'valid' : 'none: no secret is set'
+const describeSignature = ({ signed, source }: EventDetail): string | undefined => {
+  if (source === 'api') return "none: read from the sender's API with your login"
+  return signed === undefined ? undefined : signed ? 'valid' : 'none: no secret is set'
+}
 
 const targetText = ({ target, attempts, detail }: TargetResult, word: string): string =>
   `${target}: ${word}${attempts > 1 ? ` after ${attempts} attempts` : ''}${detail ? `: ${describeReason(target, detail)}` : ''}`

@@ -22,7 +22,10 @@ export type AcceptedEvent = {
     'path' | 'agentName' | 'agent' | 'values' | 'deliverEmpty' | 'allowsWorkflows'
   >
   readonly receivedAt: Date
-  readonly known: Pick<EventRecord, 'webhook' | 'rule' | 'agent' | 'size' | 'deliveryId' | 'signed'>
+  readonly known: Pick<
+    EventRecord,
+    'webhook' | 'rule' | 'agent' | 'size' | 'deliveryId' | 'signed' | 'source'
+  >
   readonly prompt: string
   /** For an agent with `event_file`, until the event is over. */
   readonly payload?: Buffer | undefined

@@ -22,8 +22,8 @@ import { checkToken, hasSignature, type RequestLine, tokenDigest } from './token
 export type { RequestLine, SignatureHeaders }
 
 /**
- * Second stage. A body with a valid signature, or for a webhook without a secret. Only `verify` creates
- * one, and `parse` accepts nothing else: the type enforces the order of the stages.
+ * Second stage. A body with a valid signature, or for a webhook without a secret. Only `verify` and
+ * `trustFetched` create one, and `parse` accepts nothing else: the type enforces the order of the stages.
  */
 class VerifiedBody {
   readonly #bytes: Buffer
@@ -56,6 +56,9 @@ class VerifiedBody {
 export type { VerifiedBody }
 
 const maxUnusedBytes = 1024
+
+/** What a login read from the API of the sender over TLS: the connection proves it, no signature does. */
+export const trustFetched = (bytes: Buffer): VerifiedBody => new VerifiedBody(bytes)
 
 /**
  * Checks a signature over the raw bytes in constant time, by the first form of the scheme whose header

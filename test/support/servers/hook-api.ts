@@ -22,6 +22,17 @@ type StoredHook = {
   events: string[]
   config: { url: string; secret: string }
   readonly deliveries: Schemas['hook-delivery-item'][]
+  /** What was sent, by the id of the delivery; GitHub forgets it with time. */
+  readonly sent: Map<number, { readonly headers: Record<string, string>; readonly body: string }>
+}
+
+/** A delivery that was sent and did not arrive. */
+type MissedDelivery = {
+  readonly event?: string
+  readonly payload?: Readonly<Record<string, unknown>>
+  readonly guid?: string
+  readonly minutesAgo?: number
+  readonly code?: number
 }
 
 export type HookServer = Pick<TargetServer, 'requests' | 'next' | 'close'> & {
@@ -29,6 +40,8 @@ export type HookServer = Pick<TargetServer, 'requests' | 'next' | 'close'> & {
   readonly hooks: StoredHook[]
   /** As a person makes one in the browser. */
   readonly addHook: (owner: string, url: string) => StoredHook
+  /** Returns its guid. */
+  readonly miss: (hook: StoredHook, missed?: MissedDelivery) => string
   /** The daemon that the public address leads to; without it pings fail to connect. */
   tunnel: string | undefined
   /** Those of the token; undefined for one that has none. */
@@ -67,6 +80,7 @@ export const startHookServer = async (): Promise<HookServer> => {
       events: body.events ?? ['push'],
       config: { url, secret: body.config?.secret ?? '' },
       deliveries: [],
+      sent: new Map(),
     }
     hooks.push(hook)
     return hook
@@ -76,8 +90,8 @@ export const startHookServer = async (): Promise<HookServer> => {
     { method, fields }: Recorded,
     url: URL,
   ): Promise<readonly [number, unknown]> => {
-    const [, , repository, organisation, id, rest] =
-      /^\/api\/v3\/(repos\/(acme\/door)|orgs\/(acme))\/hooks(?:\/(\d+))?(\/\w+)?$/.exec(
+    const [, , repository, organisation, id, rest, deliveryId] =
+      /^\/api\/v3\/(repos\/(acme\/door)|orgs\/(acme))\/hooks(?:\/(\d+))?(\/\w+)?(?:\/(\d+))?$/.exec(
         url.pathname,
       ) ?? []
     const owner = repository ?? organisation
@@ -98,6 +112,13 @@ export const startHookServer = async (): Promise<HookServer> => {
     }
     const hook = own.find((one) => String(one.id) === id)
     if (!hook) return [404, message('Not Found')]
+    if (deliveryId !== undefined) {
+      const item = hook.deliveries.find((each) => String(each.id) === deliveryId)
+      const sent = item && hook.sent.get(Number(item.id))
+      if (!sent) return [404, message('Not Found')]
+      const payload = JSON.parse(sent.body) as Record<string, unknown>
+      return [200, { ...item, request: { headers: sent.headers, payload } }]
+    }
     switch (`${method} ${rest ?? ''}`) {
       case 'DELETE ':
         hooks.splice(hooks.indexOf(hook), 1)
@@ -149,6 +170,32 @@ export const startHookServer = async (): Promise<HookServer> => {
     })
   }
 
+  const miss = (
+    hook: StoredHook,
+    { event = 'pull_request', payload = {}, guid = randomUUID(), ...more }: MissedDelivery = {},
+  ): string => {
+    const { minutesAgo = 0, code = 0 } = more
+    const id = hook.deliveries.length + 1
+    const body = JSON.stringify(payload)
+    const named = { 'X-GitHub-Event': event, 'X-GitHub-Delivery': guid }
+    const headers = { 'Content-Type': 'application/json', 'Content-Length': '9', ...named }
+    hook.sent.set(id, { headers, body })
+    hook.deliveries.unshift({
+      id,
+      guid,
+      delivered_at: new Date(Date.now() - minutesAgo * 60_000).toISOString(),
+      redelivery: false,
+      duration: 0.1,
+      status: code === 0 ? 'failed to connect' : 'Service Unavailable',
+      status_code: code,
+      event,
+      action: typeof payload['action'] === 'string' ? payload['action'] : null,
+      installation_id: null,
+      repository_id: 1,
+    })
+    return guid
+  }
+
   const { requests, next, close } = server
   const self: HookServer = {
     apiUrl,
@@ -157,6 +204,7 @@ export const startHookServer = async (): Promise<HookServer> => {
     close,
     hooks,
     addHook,
+    miss,
     tunnel: undefined,
     scopes: ['repo'],
   }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type { ProviderSummary, Status } from '../../../shared/api.ts'
 import { createAnnouncer } from '../../../tray/notifications/announcer.ts'
+import { findStatusAttention } from '../../../tray/attention.ts'
 import type { Note } from '../../../tray/notifications/note.ts'
 import {
   crashNote,
@@ -212,6 +213,24 @@ describe('the announcer', () => {
     )
     assert.equal(closed.length, 2)
     announcer.stop()
+  })
+
+  it('offers to run, show or skip what was missed, and leaves the icon alone', () => {
+    const missed = {
+      code: 'deliveries-missed',
+      detail: '9 missed deliveries of acme/door since 2026-11-26 02:10',
+      hint: 'doorward events missed',
+    }
+    const status = statusWith({ problems: [missed] })
+    const [note] = toStatusNotes(status, nothingAnnounced, () => false).notes
+    assert.equal(note?.body, missed.detail)
+    assert.deepEqual(
+      note?.buttons?.map(({ action }) => action.do),
+      ['run-missed', 'show-missed', 'skip-missed'],
+    )
+    assert.deepEqual(findStatusAttention(status), [
+      { text: missed.detail, urgent: false, action: { do: 'show-missed' } },
+    ])
   })
 
   it('closes the request to log in when it no longer applies, and keeps the note about a login', () => {

@@ -1,0 +1,77 @@
+import type { CaughtUp, MissedHook } from '../../../shared/api-missed.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
+import { toPlainLine } from '../../../shared/text.ts'
+import type { Context } from '../../context.ts'
+import { withDaemon } from '../../daemon-client/ensure.ts'
+import { knownWebhook } from '../../daemon-client/webhooks.ts'
+import { moment } from '../../terminal/format.ts'
+import { tableLines } from '../../terminal/table.ts'
+
+export type MissedOptions = {
+  readonly run?: boolean
+  readonly skip?: boolean
+  readonly webhook?: string
+}
+
+/** A sender may have many pages. */
+const limitMs = 5 * 60_000
+
+/** Prints what did not arrive, or runs or forgets it. */
+export const showMissed = async (
+  context: Context,
+  _arguments: (string | undefined)[],
+  { run, skip, webhook }: MissedOptions,
+): Promise<void> => {
+  const { terminal } = context
+  if (run && skip)
+    throw new DoorwardError('usage', '--run and --skip exclude each other', {
+      hint: 'doorward events missed shows what there is',
+    })
+  await withDaemon(context, async (client) => {
+    const path = webhook === undefined ? undefined : await knownWebhook(client, webhook, terminal)
+    const answer = await client.get<{ hooks: MissedHook[] }>('/events/missed?fresh=true', {
+      timeoutMs: limitMs,
+    })
+    const hooks = answer.hooks.filter((hook) => (path ?? hook.path) === hook.path)
+    if (!run && !skip) return printMissed(hooks, context)
+    for (const { repository, problem } of hooks)
+      if (problem !== undefined) terminal.say(toPlainLine(`${repository}: ${problem}`))
+    const body = { do: run ? 'run' : 'skip', ...(path !== undefined && { path }) }
+    const done = await client.post<CaughtUp>('/events/missed', body, { timeoutMs: limitMs })
+    if (terminal.json) return terminal.printJson(done)
+    terminal.print(describe(done))
+    if (done.problem !== undefined) terminal.say(toPlainLine(`stopped early: ${done.problem}`))
+  })
+}
+
+const describe = ({ run, skipped, refused, waiting }: CaughtUp): string => {
+  const counts = [
+    ...(run > 0 ? [`${run} run: doorward events`] : []),
+    ...(skipped > 0 ? [`${skipped} skipped`] : []),
+    ...(refused > 0 ? [`${refused} refused or no longer at the sender`] : []),
+    ...(waiting > 0 ? [`${waiting} waiting: doorward events missed --run`] : []),
+  ]
+  return counts.length > 0 ? counts.join('\n') : 'nothing was missed'
+}
+
+const printMissed = (hooks: readonly MissedHook[], { terminal }: Context): void => {
+  if (terminal.json) return terminal.printJson({ hooks })
+  if (hooks.length === 0)
+    return terminal.say(
+      'no webhook is connected to GitHub\nhint: doorward webhook connect github OWNER/REPO',
+    )
+  const now = new Date()
+  const rows = hooks.flatMap(({ repository, path, waiting }) =>
+    waiting.map(({ at, event, answer }) => [moment(at, now), repository, event, answer, path]),
+  )
+  if (rows.length > 0) {
+    const header = ['SENT', 'REPOSITORY', 'EVENT', 'ANSWER', 'WEBHOOK']
+    for (const line of tableLines([header, ...rows])) terminal.print(line)
+    terminal.say('run them: doorward events missed --run; forget them: --skip')
+  } else if (hooks.every(({ problem }) => problem === undefined)) terminal.say('nothing was missed')
+  for (const { repository, problem, hint } of hooks)
+    if (problem !== undefined)
+      terminal.say(
+        toPlainLine(`${repository}: ${problem}`) + (hint === undefined ? '' : `\nhint: ${hint}`),
+      )
+}

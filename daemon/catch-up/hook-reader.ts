@@ -1,0 +1,116 @@
+import type { CatchUpSettings, WebhookSource } from '../../shared/config/source.ts'
+import type { EventRecord } from '../../shared/api.ts'
+import { DoorwardError } from '../../shared/errors.ts'
+import { isFinal } from '../events/event-record.ts'
+import type { EventStore } from '../events/event-store.ts'
+import type { PastDelivery, Source } from '../sources/source.ts'
+import type { CompiledWebhook } from '../webhook/compiled-webhook.ts'
+import { canRun } from './can-run.ts'
+import type { Journal } from './journal.ts'
+
+/** GitHub lists a delivery up to minutes after it was sent. */
+const overlapMs = 10 * 60_000
+const againMs = 5 * 60_000
+const hourMs = 60 * 60_000
+const minRetryMs = 30_000
+const maxRetryMs = 15 * 60_000
+
+/** A webhook whose deliveries are caught up. */
+export type ReadWebhook = Pick<CompiledWebhook, 'path' | 'rules'> & {
+  readonly source: WebhookSource
+  readonly catchUp: CatchUpSettings
+}
+
+/** One hook at its sender: when to read its list of deliveries, and what is missing of it. */
+export class HookReader {
+  /** The oldest first. */
+  waiting: readonly PastDelivery[] = []
+  problem: DoorwardError | undefined
+  #dueMs = 0
+  #failures = 0
+  /** What was sent just before the last reading may not have been in the list. */
+  #readsAgain = true
+
+  isDue(nowMs: number): boolean {
+    return nowMs >= this.#dueMs
+  }
+
+  /** The machine slept, or the network was away. */
+  wake(): void {
+    this.#dueMs = 0
+    this.#readsAgain = true
+  }
+
+  /** Reads what was delivered since the cursor. Returns how many are missing that were not before. */
+  async read(
+    { path, rules, source: hook }: ReadWebhook,
+    past: NonNullable<Source['past']>,
+    { journal, events, nowMs }: { journal: Journal; events: EventStore; nowMs: number },
+    signal: AbortSignal,
+  ): Promise<number> {
+    try {
+      const cursor = journal.cursor(hook)
+      const list = await past.list(hook, cursor, signal)
+      this.problem = undefined
+      this.#failures = 0
+      this.#dueMs = nowMs + (this.#readsAgain && cursor !== undefined ? againMs : hourMs)
+      this.#readsAgain = false
+      if (cursor === undefined) {
+        journal.moveCursor(hook, list.nowMs)
+        return 0
+      }
+      const unfinished = oncePerId(list.deliveries).filter(
+        (delivery) => canRun({ rules }, delivery) && !journal.isFinished(hook, delivery.deliveryId),
+      )
+      const known = listKnown(events, path)
+      const before = new Set(this.waiting.map(({ deliveryId }) => deliveryId))
+      this.waiting = unfinished.filter(({ deliveryId }) => !known.has(deliveryId))
+      const oldest = unfinished[0] ? Date.parse(unfinished[0].at) : Infinity
+      if (list.isWhole)
+        journal.moveCursor(hook, Math.max(cursor, Math.min(oldest, list.nowMs - overlapMs)))
+      return this.waiting.filter(({ deliveryId }) => !before.has(deliveryId)).length
+    } catch (error) {
+      if (!(error instanceof DoorwardError)) throw error
+      this.problem = error
+      const pauseMs = Math.min(minRetryMs * 2 ** this.#failures, maxRetryMs)
+      this.#failures += 1
+      this.#dueMs = nowMs + Math.max(pauseMs, error.retryAfterMs ?? 0)
+      return 0
+    }
+  }
+
+  remove(deliveryIds: readonly string[]): void {
+    this.waiting = this.waiting.filter(({ deliveryId }) => !deliveryIds.includes(deliveryId))
+  }
+}
+
+/** The oldest first; of one that was sent again the newest attempt. */
+const oncePerId = (newestFirst: readonly PastDelivery[]): PastDelivery[] => {
+  const byId = new Map<string, PastDelivery>()
+  for (const delivery of newestFirst)
+    if (!byId.has(delivery.deliveryId)) byId.set(delivery.deliveryId, delivery)
+  // Stable, as GitHub tells whole seconds.
+  return [...byId.values()].toReversed().toSorted((a, b) => Date.parse(a.at) - Date.parse(b.at))
+}
+
+/** The deliveries to a webhook that wait, run or are finished here. */
+const listKnown = (events: EventStore, path: string): ReadonlySet<string> =>
+  new Set(
+    events
+      .list({ limit: Infinity, webhook: path })
+      .flatMap((record) => (isLost(record) ? [] : (record.deliveryId ?? []))),
+  )
+
+/** An event that never ran: the queue was full, the signature was wrong, or the daemon stopped. */
+const isLost = ({ state, code }: EventRecord): boolean =>
+  state === 'rejected' || (state === 'dropped' && code === 'event-dropped')
+
+/** True once all rules of a delivery are through with it. */
+export const isThrough = (events: EventStore, record: EventRecord): boolean => {
+  const { state, webhook, deliveryId } = record
+  // What it repeats may still run.
+  if (!isFinal(state) || state === 'duplicate' || isLost(record) || webhook === null) return false
+  return !events
+    .list({ limit: Infinity, webhook })
+    .some((other) => other.deliveryId === deliveryId && !isFinal(other.state))
+}

@@ -1,0 +1,122 @@
+import { hash } from 'node:crypto'
+import {
+  closeSync,
+  constants,
+  fsyncSync,
+  openSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import type { WebhookSource } from '../../shared/config/source.ts'
+import { DoorwardError } from '../../shared/errors.ts'
+import { readSecretFile, systemReason } from '../../shared/home/home.ts'
+
+/** GitHub keeps deliveries for three days. */
+const keptMs = 4 * 24 * 3_600_000
+/** A file that has this many lines more than it needs is written anew. */
+const spareLines = 5000
+
+/**
+ * Up to where each hook was read, and which deliveries since then are finished: a time and hashes of ids. A
+ * line is appended for each step, so that a kill at any time loses at most the step that was not finished;
+ * one that was cut off is ignored.
+ */
+export class Journal {
+  readonly #file: string
+  readonly #cursors = new Map<string, number>()
+  /** When each finished. */
+  readonly #finished = new Map<string, number>()
+  #lines = 0
+
+  private constructor(file: string) {
+    this.#file = file
+  }
+
+  /** Throws `home-insecure`, `home-unusable`. */
+  static async open(file: string): Promise<Journal> {
+    const journal = new Journal(file)
+    const text = (await readSecretFile(file)) ?? ''
+    const lines = text.split('\n')
+    for (const line of lines) journal.#read(line)
+    journal.#lines = lines.length
+    if (text !== '') journal.#rewrite()
+    return journal
+  }
+
+  /** The time at the sender since which deliveries can be missing; undefined for a hook that is new. */
+  cursor(hook: WebhookSource): number | undefined {
+    return this.#cursors.get(hashOf(hook))
+  }
+
+  moveCursor(hook: WebhookSource, ms: number): void {
+    const key = hashOf(hook)
+    if (this.#cursors.get(key) === ms) return
+    this.#cursors.set(key, ms)
+    this.#append([`cursor ${key} ${ms}`])
+  }
+
+  isFinished(hook: WebhookSource, deliveryId: string): boolean {
+    return this.#finished.has(hashOf(hook, deliveryId))
+  }
+
+  finish(hook: WebhookSource, deliveryIds: readonly string[]): void {
+    const keys = deliveryIds.map((id) => hashOf(hook, id)).filter((key) => !this.#finished.has(key))
+    const now = Date.now()
+    for (const key of keys) this.#finished.set(key, now)
+    if (keys.length > 0) this.#append(keys.map((key) => `finished ${key} ${now}`))
+  }
+
+  #read(line: string): void {
+    const [, kind, key = '', ms] = /^(cursor|finished) ([\w-]{43}) (\d{1,16})$/.exec(line) ?? []
+    if (kind === 'cursor') this.#cursors.set(key, Number(ms))
+    if (kind === 'finished') this.#finished.set(key, Number(ms))
+  }
+
+  #append(lines: readonly string[]): void {
+    try {
+      this.#lines += lines.length
+      const needed = this.#cursors.size + this.#finished.size
+      if (this.#lines > needed + spareLines) this.#rewrite()
+      else this.#write(lines)
+    } catch (error) {
+      const message = `cannot write ${this.#file}: ${systemReason(error)}`
+      throw new DoorwardError('home-unusable', message, { cause: error })
+    }
+  }
+
+  #write(lines: readonly string[]): void {
+    const { O_APPEND, O_CREAT, O_WRONLY, O_NOFOLLOW } = constants
+    const file = openSync(this.#file, O_APPEND | O_CREAT | O_WRONLY | (O_NOFOLLOW ?? 0), 0o600)
+    try {
+      // The line before may have been cut off.
+      writeFileSync(file, `\n${lines.join('\n')}\n`)
+    } finally {
+      closeSync(file)
+    }
+  }
+
+  /** In one turn, so that no line is appended to the file that is replaced. */
+  #rewrite(): void {
+    const oldest = Date.now() - keptMs
+    for (const [key, ms] of this.#finished) if (ms < oldest) this.#finished.delete(key)
+    const lines = [
+      ...[...this.#cursors].map(([key, ms]) => `cursor ${key} ${ms}`),
+      ...[...this.#finished].map(([key, ms]) => `finished ${key} ${ms}`),
+    ]
+    const temporary = `${this.#file}.${process.pid}.tmp`
+    rmSync(temporary, { force: true })
+    const file = openSync(temporary, 'wx', 0o600)
+    try {
+      writeFileSync(file, `${lines.join('\n')}\n`)
+      fsyncSync(file)
+    } finally {
+      closeSync(file)
+    }
+    renameSync(temporary, this.#file)
+    this.#lines = lines.length
+  }
+}
+
+const hashOf = ({ provider, repository, hookId }: WebhookSource, deliveryId = ''): string =>
+  hash('sha256', `${provider} ${repository.toLowerCase()} ${hookId} ${deliveryId}`, 'base64url')

@@ -1,0 +1,53 @@
+import { z } from 'zod'
+
+/*
+ * The documents of the local API about deliveries that did not arrive.
+ */
+
+/** `GET /events/missed`: each hook whose deliveries are caught up. */
+export const missedSchema = z.strictObject({
+  hooks: z.array(
+    z.strictObject({
+      /** Of the webhook. */
+      path: z.string(),
+      provider: z.string(),
+      repository: z.string(),
+      mode: z.enum(['ask', 'newest', 'all']),
+      /** The oldest first. */
+      waiting: z.array(
+        z.strictObject({
+          deliveryId: z.string(),
+          at: z.string(),
+          /** With its action: `pull_request.opened`. */
+          event: z.string(),
+          /** What the sender got as an answer. */
+          answer: z.string(),
+        }),
+      ),
+      /** Why the sender's list could not be read. */
+      problem: z.string().optional(),
+      hint: z.string().optional(),
+    }),
+  ),
+})
+export type MissedHook = z.infer<typeof missedSchema>['hooks'][number]
+
+/** Body of `POST /events/missed`; without `path` for every webhook. */
+export const catchUpSchema = z.strictObject({
+  do: z.enum(['run', 'skip']),
+  path: z.string().min(1).max(1000).optional(),
+})
+export type CatchUpRequest = z.infer<typeof catchUpSchema>
+
+/** Response of `POST /events/missed`. */
+export const caughtUpSchema = z.strictObject({
+  run: z.int(),
+  skipped: z.int(),
+  /** The webhook refused them, or their details are gone; the events say why. */
+  refused: z.int(),
+  /** More than `at_most`, or more than the queue takes. */
+  waiting: z.int(),
+  /** Why it stopped early. */
+  problem: z.string().optional(),
+})
+export type CaughtUp = z.infer<typeof caughtUpSchema>
