@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { closeSync, readdirSync, readFileSync } from 'node:fs'
 import type { WriteStream } from 'node:tty'
 import { parseArgs } from 'node:util'
 import { readDaemonFile } from '../shared/client/discovery.ts'
@@ -33,6 +34,7 @@ const run = async (): Promise<void> => {
     },
     strict: true,
   })
+  closeInherited()
   // A closed pipe or terminal must not stop the daemon.
   for (const output of [process.stdout, process.stderr]) {
     output.on('error', () => undefined)
@@ -52,6 +54,26 @@ const run = async (): Promise<void> => {
   // For the person at the terminal, or the log of a service manager.
   else if (values.foreground)
     process.stderr.write(`doorward ${version} at ${daemon.url}, log in ${home.log}\n`)
+}
+
+/**
+ * Closes what a terminal or service manager has left open to us: the programs that we start would inherit it,
+ * and from an open folder a path leads out of their sandbox. Node marks the first 16 as not to be inherited,
+ * and all of its own.
+ */
+const closeInherited = (): void => {
+  if (process.platform !== 'linux') return
+  const closeOnExec = 0o2000000
+  for (const fd of readdirSync('/proc/self/fd').map(Number)) {
+    if (fd <= 2) continue
+    try {
+      const info = readFileSync(`/proc/self/fdinfo/${fd}`, 'latin1')
+      const flags = Number.parseInt(/^flags:\s*([0-7]+)/m.exec(info)?.[1] ?? '', 8)
+      if ((flags & closeOnExec) === 0) closeSync(fd)
+    } catch {
+      // It was the folder that was being read.
+    }
+  }
 }
 
 /** A parent with a channel need not poll. It may have exited. */

@@ -69,6 +69,8 @@ describe('a hostile agent in a sandbox', function () {
     })
     const daemon = await startDaemon({
       home,
+      // A terminal that leaves a folder open to all that it starts.
+      under: ['bash', '-c', 'exec 30<"$0"; exec "$@"', person],
       variables: { HOME: person, XDG_RUNTIME_DIR: join(person, 'runtime') },
     })
     opened.push({ close: () => daemon.stop() })
@@ -99,6 +101,7 @@ describe('a hostile agent in a sandbox', function () {
         read: [
           join(person, '.ssh', 'id_ed25519'),
           join(project, 'link.txt'),
+          '/proc/self/fd/30/.ssh/id_ed25519',
           join(home, '.env'),
           join(home, 'run', 'api.token'),
           join(home, 'workspaces', 'other', 'README.md'),
