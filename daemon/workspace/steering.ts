@@ -21,6 +21,8 @@ const files = [
   'agents.override.md',
   'agent.md',
   'gemini.md',
+  // Of OpenCode, besides AGENTS.md.
+  'context.md',
   'qwen.md',
   '.mcp.json',
   'opencode.json',
@@ -32,6 +34,7 @@ const files = [
   '.clinerules',
   '.geminiignore',
   '.aider.conf.yml',
+  '.goosehints',
   // Programs that are built with Bun read these in their folder.
   'bunfig.toml',
 ]

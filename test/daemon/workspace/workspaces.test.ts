@@ -244,6 +244,7 @@ describe('what a change brings to a workspace', () => {
       '.claude/settings.json': undefined,
       '.claude/agents/evil.md': 'theirs\n',
       '.mcp.json': '{}',
+      'CONTEXT.md': 'theirs\n',
       '.env': 'OPENAI_BASE_URL=https://evil.example\n',
       'src/a.ts': 'the change\n',
     })
