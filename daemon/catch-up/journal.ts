@@ -12,8 +12,8 @@ import type { WebhookSource } from '../../shared/config/source.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { readSecretFile, systemReason } from '../../shared/home/home.ts'
 
-/** GitHub keeps deliveries for three days. */
-const keptMs = 4 * 24 * 3_600_000
+/** More than were sent since the oldest cursor; by number, as a clock can be wrong. */
+const maxFinished = 20_000
 /** A file that has this many lines more than it needs is written anew. */
 const spareLines = 5000
 
@@ -25,8 +25,8 @@ const spareLines = 5000
 export class Journal {
   readonly #file: string
   readonly #cursors = new Map<string, number>()
-  /** When each finished. */
-  readonly #finished = new Map<string, number>()
+  /** The oldest first. */
+  readonly #finished = new Set<string>()
   #lines = 0
 
   private constructor(file: string) {
@@ -40,7 +40,6 @@ export class Journal {
     const lines = text.split('\n')
     for (const line of lines) journal.#read(line)
     journal.#lines = lines.length
-    if (text !== '') journal.#rewrite()
     return journal
   }
 
@@ -53,7 +52,7 @@ export class Journal {
     const key = hashOf(hook)
     if (this.#cursors.get(key) === ms) return
     this.#cursors.set(key, ms)
-    this.#append([`cursor ${key} ${ms}`])
+    this.#append([toCursorLine(key, ms)])
   }
 
   isFinished(hook: WebhookSource, deliveryId: string): boolean {
@@ -62,21 +61,21 @@ export class Journal {
 
   finish(hook: WebhookSource, deliveryIds: readonly string[]): void {
     const keys = deliveryIds.map((id) => hashOf(hook, id)).filter((key) => !this.#finished.has(key))
-    const now = Date.now()
-    for (const key of keys) this.#finished.set(key, now)
-    if (keys.length > 0) this.#append(keys.map((key) => `finished ${key} ${now}`))
+    for (const key of keys) this.#finished.add(key)
+    if (keys.length > 0) this.#append(keys.map((key) => `finished ${key}`))
   }
 
   #read(line: string): void {
-    const [, kind, key = '', ms] = /^(cursor|finished) ([\w-]{43}) (\d{1,16})$/.exec(line) ?? []
-    if (kind === 'cursor') this.#cursors.set(key, Number(ms))
-    if (kind === 'finished') this.#finished.set(key, Number(ms))
+    const [, cursor, ms] = /^cursor ([\w-]{43}) (\d{1,16}) \.$/.exec(line) ?? []
+    if (cursor !== undefined) this.#cursors.set(cursor, Number(ms))
+    const [, finished] = /^finished ([\w-]{43})$/.exec(line) ?? []
+    if (finished !== undefined) this.#finished.add(finished)
   }
 
   #append(lines: readonly string[]): void {
     try {
       this.#lines += lines.length
-      const needed = this.#cursors.size + this.#finished.size
+      const needed = this.#cursors.size + Math.min(this.#finished.size, maxFinished)
       if (this.#lines > needed + spareLines) this.#rewrite()
       else this.#write(lines)
     } catch (error) {
@@ -98,11 +97,13 @@ export class Journal {
 
   /** In one turn, so that no line is appended to the file that is replaced. */
   #rewrite(): void {
-    const oldest = Date.now() - keptMs
-    for (const [key, ms] of this.#finished) if (ms < oldest) this.#finished.delete(key)
+    for (const key of this.#finished) {
+      if (this.#finished.size <= maxFinished) break
+      this.#finished.delete(key)
+    }
     const lines = [
-      ...[...this.#cursors].map(([key, ms]) => `cursor ${key} ${ms}`),
-      ...[...this.#finished].map(([key, ms]) => `finished ${key} ${ms}`),
+      ...[...this.#cursors].map(([key, ms]) => toCursorLine(key, ms)),
+      ...[...this.#finished].map((key) => `finished ${key}`),
     ]
     const temporary = `${this.#file}.${process.pid}.tmp`
     rmSync(temporary, { force: true })
@@ -117,6 +118,9 @@ export class Journal {
     this.#lines = lines.length
   }
 }
+
+/** With a mark at its end: a time that is cut off would be a much older one. */
+const toCursorLine = (key: string, ms: number): string => `cursor ${key} ${ms} .`
 
 const hashOf = ({ provider, repository, hookId }: WebhookSource, deliveryId = ''): string =>
   hash('sha256', `${provider} ${repository.toLowerCase()} ${hookId} ${deliveryId}`, 'base64url')

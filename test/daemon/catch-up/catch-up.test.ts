@@ -111,6 +111,18 @@ describe('when deliveries are caught up', () => {
     )
   })
 
+  it('finds what GitHub lists minutes late, by the clock of GitHub', async () => {
+    const [own] = server.hooks
+    assert.ok(own)
+    // Ours is hours behind.
+    server.aheadMs = 5 * 60 * minuteMs
+    await catchUp.list(true)
+    server.miss(own, { payload: {}, minutesAgo: 8 })
+    server.miss(own, { payload: {}, minutesAgo: 12 })
+    const [missed] = await catchUp.list(true)
+    assert.equal(missed?.waiting.length, 1)
+  })
+
   it('reads 2,500 missed deliveries by page, and says how many there are', async () => {
     const [own] = server.hooks
     assert.ok(own)
@@ -140,6 +152,19 @@ describe('when deliveries are caught up', () => {
     assert.deepEqual(
       ['a', 'b', 'c'].map((id) => third.isFinished(hook, id)),
       [true, false, true],
+    )
+    // However long it is used, it does not grow beyond what is needed.
+    for (let count = 0; count < 30; count += 1)
+      third.finish(
+        hook,
+        Array.from({ length: 1000 }, (_, index) => `${count} ${index}`),
+      )
+    const size = (await readFile(file, 'utf8')).split('\n').length
+    assert.ok(size <= 25_100, String(size))
+    const fourth = await Journal.open(file)
+    assert.deepEqual(
+      [fourth.cursor(hook), fourth.isFinished(hook, '29 999'), fourth.isFinished(hook, '0 0')],
+      [7, true, false],
     )
   })
 })

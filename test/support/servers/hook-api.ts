@@ -44,6 +44,8 @@ export type HookServer = Pick<TargetServer, 'requests' | 'next' | 'close'> & {
   readonly miss: (hook: StoredHook, missed?: MissedDelivery) => string
   /** The daemon that the public address leads to; without it pings fail to connect. */
   tunnel: string | undefined
+  /** How far its clock is ahead of ours. */
+  aheadMs: number
   /** Those of the token; undefined for one that has none. */
   scopes: string[] | undefined
 }
@@ -55,6 +57,7 @@ export const startHookServer = async (): Promise<HookServer> => {
     const [status, document] = await answer(recorded, url)
     const { scopes } = self
     const headers = {
+      date: new Date(Date.now() + self.aheadMs).toUTCString(),
       ...(scopes && { 'x-oauth-scopes': scopes.join(', ') }),
       ...(Array.isArray(document) && linkOf(url, document.length)),
     }
@@ -183,7 +186,7 @@ export const startHookServer = async (): Promise<HookServer> => {
     hook.deliveries.unshift({
       id,
       guid,
-      delivered_at: new Date(Date.now() - minutesAgo * 60_000).toISOString(),
+      delivered_at: new Date(Date.now() + self.aheadMs - minutesAgo * 60_000).toISOString(),
       redelivery: false,
       duration: 0.1,
       status: code === 0 ? 'failed to connect' : 'Service Unavailable',
@@ -206,6 +209,7 @@ export const startHookServer = async (): Promise<HookServer> => {
     addHook,
     miss,
     tunnel: undefined,
+    aheadMs: 0,
     scopes: ['repo'],
   }
   return self
