@@ -15,6 +15,9 @@ import { steersAgent } from './steering.ts'
 /** One file of a tree. Paths are bytes, one character each (latin1). */
 type TreeFile = { readonly mode: string; readonly hash: string; readonly path: string }
 
+/** Half a million files and more; as a list they need some times as much memory. */
+const maxListBytes = 64 * 1024 * 1024
+
 const link = '120000'
 const submodule = '160000'
 
@@ -41,8 +44,10 @@ export const checkOut = async (
   const index = `${path}.index`
   await mkdir(path, { mode: 0o700 })
   const at = { cwd: path, gitDir, index, remote, signal }
-  const list = async (commit: string): Promise<TreeFile[]> =>
-    parseTree(whole(await git(['ls-tree', '-r', '-z', '--full-tree', commit], at)))
+  const list = async (commit: string): Promise<TreeFile[]> => {
+    const limited = { ...at, outputLimitBytes: maxListBytes }
+    return parseTree(whole(await git(['ls-tree', '-r', '-z', '--full-tree', commit], limited)))
+  }
   const files = await list(head)
   const isOurs = ({ mode, path }: TreeFile) =>
     mode === submodule || (base !== head && steersAgent(path))
