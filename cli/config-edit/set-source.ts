@@ -16,16 +16,23 @@ export const setSource = (
   const file = readYaml('', text)
   const { webhooks: entries = [] } = (file.value ?? {}) as { webhooks?: Entry[] }
   const before = entries[index]
+  const own = (before?.['source'] ?? {}) as Entry
   const isThere = before?.['source'] !== undefined
+  // The owner may have written it in another way.
+  if (source && isThere && isDeepStrictEqual({ ...own, ...toValue(source) }, own)) return text
+  const kept = Object.entries(own).filter(([name]) => name === 'catch_up' || name === 'at_most')
   const at = file.problemAt(['webhooks', index, isThere ? 'source' : 'path'], '')
   const lines = text.split('\n')
   const eol = lines[at.line - 1]?.endsWith('\r') ? '\r' : ''
-  const line = source && `${' '.repeat(at.column - 1)}${toLine(source)}${eol}`
+  const line = source && `${' '.repeat(at.column - 1)}${toLine(source, kept)}${eol}`
   // Below the path: what stands at the end of an entry may belong to the text above it.
   const place = isThere ? at.line - 1 : at.line
   const after = lines.toSpliced(place, isThere ? 1 : 0, ...(line === undefined ? [] : [line]))
   const { source: _, ...rest } = before ?? {}
-  const entry = { ...rest, ...(source && { source: toValue(source) }) }
+  const entry = {
+    ...rest,
+    ...(source && { source: { ...toValue(source), ...Object.fromEntries(kept) } }),
+  }
   const expected = { webhooks: entries.with(index, entry) }
   const changed = after.join('\n')
   const { value, problems } = readYaml('', changed)
@@ -35,7 +42,7 @@ export const setSource = (
     'the line source cannot be changed the way the entry is written',
     {
       hint: source
-        ? `write it by hand (doorward config edit webhooks): ${toLine(source)}`
+        ? `write it by hand (doorward config edit webhooks): ${toLine(source, kept)}`
         : 'remove it by hand: doorward config edit webhooks',
     },
   )
@@ -43,8 +50,15 @@ export const setSource = (
 
 type Entry = Readonly<Record<string, unknown>>
 
-const toLine = ({ provider, repository, hookId }: WebhookSource): string =>
-  `source: { provider: ${provider}, repository: ${yamlText(repository)}, hook_id: ${hookId} }`
+/** With the settings that it had before. */
+const toLine = (
+  { provider, repository, hookId }: WebhookSource,
+  kept: readonly (readonly [string, unknown])[],
+): string => {
+  const named = `provider: ${provider}, repository: ${yamlText(repository)}, hook_id: ${hookId}`
+  const settings = kept.map(([name, value]) => `, ${name}: ${String(value)}`)
+  return `source: { ${named}${settings.join('')} }`
+}
 
 const toValue = ({ provider, repository, hookId }: WebhookSource) => ({
   provider,

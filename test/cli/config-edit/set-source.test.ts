@@ -21,6 +21,20 @@ describe('the line source of an entry', () => {
     }
   })
 
+  it('keeps how missed deliveries are handled, and stays as it is where the hook is the same', () => {
+    const settings = 'catch_up: newest, at_most: 5'
+    const own = line.replace(' }', `, ${settings} }`)
+    const text = `webhooks:\n  - path: /a\n    ${own} # mine\n`
+    assert.equal(setSource(text, 0, source), text)
+    assert.equal(
+      setSource(text, 0, { ...source, hookId: 12 }),
+      text.replace('hook_id: 7', 'hook_id: 12').replace(' # mine', ''),
+    )
+    const block =
+      'webhooks:\n  - path: /a\n    source:\n      provider: github\n      repository: acme/door.js\n      hook_id: 7\n'
+    assert.equal(setSource(block, 0, source), block)
+  })
+
   it('is refused where it cannot be a line of its own, with what to write by hand', () => {
     for (const text of [
       'webhooks: [{ path: /a }]\n',
