@@ -19,6 +19,8 @@ const machines: Readonly<Record<string, Machine>> = {
 }
 
 const afUnix = 1
+/** From a virtual machine to its host, past every namespace of networks. */
+const afVsock = 40
 const ioUringSetup = 425
 /** Numbers from here on are system calls of x32 on x64. */
 const x32 = 0x40000000
@@ -39,15 +41,16 @@ export const buildSocketFilter = (arch: string): Buffer | undefined => {
   // Operation, jump if true, jump if false, operand. Offsets are those of struct seccomp_data.
   const program: readonly (readonly [number, number, number, number])[] = [
     [load, 0, 0, 4], // the architecture
-    [jumpIfEqual, 0, 9, machine.arch],
+    [jumpIfEqual, 0, 10, machine.arch],
     [load, 0, 0, 0], // the number of the call
-    [jumpIfAtLeast, 7, 0, x32],
-    [jumpIfEqual, 7, 0, ioUringSetup],
+    [jumpIfAtLeast, 8, 0, x32],
+    [jumpIfEqual, 8, 0, ioUringSetup],
     [jumpIfEqual, 2, 0, machine.socket],
-    [jumpIfAtLeast, 0, 3, machine.addKey],
-    [jumpIfAtLeast, 2, 4, machine.addKey + 3],
+    [jumpIfAtLeast, 0, 4, machine.addKey],
+    [jumpIfAtLeast, 3, 5, machine.addKey + 3],
     [load, 0, 0, 16], // its first argument
-    [jumpIfEqual, 1, 0, afUnix],
+    [jumpIfEqual, 2, 0, afUnix],
+    [jumpIfEqual, 1, 0, afVsock],
     [answer, 0, 0, allow],
     [answer, 0, 0, refuse(eperm)],
     [answer, 0, 0, refuse(enosys)],
