@@ -5,7 +5,8 @@ import { isFinal } from '../events/event-record.ts'
 import type { EventStore } from '../events/event-store.ts'
 import type { PastDelivery, Source } from '../sources/source.ts'
 import type { CompiledWebhook } from '../webhook/compiled-webhook.ts'
-import { canRun } from './can-run.ts'
+import { isNamed } from '../webhook/rules/choose.ts'
+import { holds } from '../webhook/rules/filter.ts'
 import type { Journal } from './journal.ts'
 
 /** GitHub lists a delivery up to minutes after it was sent. */
@@ -113,4 +114,28 @@ export const isThrough = (events: EventStore, record: EventRecord): boolean => {
   return !events
     .list({ limit: Infinity, webhook })
     .some((other) => other.deliveryId === deliveryId && !isFinal(other.state))
+}
+
+/**
+ * False for a delivery that no rule runs, as far as the list of the sender tells: by its event, and by what a
+ * filter asks of `event.action` alone. Its details need not be read.
+ */
+const canRun = (
+  { rules }: Pick<CompiledWebhook, 'rules'>,
+  { event, action }: Pick<PastDelivery, 'event' | 'action'>,
+): boolean => {
+  if (event === 'ping') return false
+  const scope = { event: { action }, headers: {} }
+  return rules.some(
+    ({ on, filter }) =>
+      (!on || isNamed(on, { event, action })) &&
+      filter.every(
+        (condition) =>
+          condition.kind !== 'value' ||
+          condition.path.length !== 2 ||
+          condition.path[0] !== 'event' ||
+          condition.path[1] !== 'action' ||
+          holds(scope, condition),
+      ),
+  )
 }
