@@ -53,3 +53,12 @@ export const describeReach = (agent: Agent): string | undefined => {
     ? flag
     : `${flag} ${value}`.trimEnd()
 }
+
+/**
+ * Whether what it reads may be the login that its sandbox holds for it: Codex reads by shell commands, and
+ * allowed tools are not held to a folder.
+ */
+export const canReadLogin = (agent: ProgramAgent): boolean => {
+  if (!isCli(agent)) return agent.command.some((word) => /(?:^|[\\/])codex$/.test(word))
+  return agent.kind === 'codex' || hasFlag(agent.args ?? [], ['--allowedTools', '--allowed-tools'])
+}

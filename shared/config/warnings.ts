@@ -5,7 +5,7 @@ import { getKeySource } from '../signatures/scheme.ts'
 import { contextsIn, literalText, pathsIn } from '../templates.ts'
 import { didYouMean } from '../text.ts'
 import { describePermission } from '../agents/schema.ts'
-import { describeReach, runsProgram, wantsSandbox } from '../agents/tools.ts'
+import { canReadLogin, describeReach, runsProgram, wantsSandbox } from '../agents/tools.ts'
 import { valueConditions } from '../filter/conditions.ts'
 import { listSecrets } from './environment.ts'
 import type { Config } from './load.ts'
@@ -145,9 +145,15 @@ const riskWarning = (path: string, rule: Rule, bare: ReadonlySet<string>): Warni
       `take ${permission} from the agent, ${otherwise}`,
     )
   const reach = describeReach(agent)
-  const isConfined =
-    runsProgram(agent) && wantsSandbox(agent, workspace !== undefined) && !bare.has(agentName)
-  if (reach === undefined || isConfined) return []
+  if (reach === undefined) return []
+  if (runsProgram(agent) && wantsSandbox(agent, workspace !== undefined) && !bare.has(agentName))
+    return canReadLogin(agent)
+      ? warn(
+          'dangerous-combination',
+          `${gives} read its own login in the sandbox (${agent.kind}, ${reach}), ${sends}: the author of that text can make the agent send out the login`,
+          `use claude, gemini or opencode with tools: read, which keep to their folder, ${otherwise}`,
+        )
+      : []
   return warn(
     'dangerous-combination',
     `${gives} read files of yours, as it is in no sandbox (${reach}), ${sends}: the author of that text can make the agent send out what it finds`,

@@ -86,6 +86,15 @@ describe('the warnings of a configuration', () => {
       assert.deepEqual(risks(off, `${prompt}, ${leaves}, accept_risk: true`), [])
     })
 
+    it('name an agent that can read its own login in the sandbox', () => {
+      const [risk] = risks('kind: codex, tools: read')
+      assert.match(risk?.detail ?? '', /read its own login in the sandbox \(codex, tools: read\)/)
+      assert.match(risk?.hint ?? '', /^use claude, gemini or opencode with tools: read/)
+      assert.equal(risks("kind: claude, args: [--allowedTools, 'Read']").length, 1)
+      assert.deepEqual(risks('kind: codex'), [])
+      assert.deepEqual(risks('kind: codex, tools: read', `${prompt}, deliver_to: log`), [])
+    })
+
     it('still name what acts on its own, in a sandbox too', () => {
       assert.match(risks(yolo)[0]?.detail ?? '', /run programs on its own \(--yolo\)/)
     })

@@ -15,7 +15,7 @@ const add = async (home: Home, ...args: string[]) =>
 
 describe('cli: webhook add github-review', () => {
   it('writes the whole rule, and nothing that config check warns about', async () => {
-    const home = await temporaryHome({ agents: 'agents:\n  codey:\n    kind: codex # mine\n' })
+    const home = await temporaryHome({ agents: 'agents:\n  coder:\n    kind: claude # mine\n' })
     const { code, stdout, stderr } = await add(home)
     assert.equal(code, 0, stderr)
     assert.match(stderr, /webhook connect github OWNER\/REPO --path \/webhook\/github-review/)
@@ -27,7 +27,7 @@ describe('cli: webhook add github-review', () => {
     const [rule] = webhook?.rules ?? []
     assert.deepEqual(
       [rule?.name, rule?.agentName, rule?.on?.length, rule?.targets[0]?.kind, rule?.context],
-      ['review', 'codey', 4, 'github-review', ['diff']],
+      ['review', 'coder', 4, 'github-review', ['diff']],
     )
     assert.deepEqual([rule?.workspace?.access, rule?.coalesce?.running], ['read', 'cancel'])
     const env = { GITHUB_REVIEW_WEBHOOK_SECRET: 'x' }
