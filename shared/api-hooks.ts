@@ -12,6 +12,8 @@ export const connectHookSchema = z.strictObject({
   provider: z.enum(sourceProviders),
   repository: repositorySchema,
   check: z.literal(true).optional(),
+  /** Made with an address that leads nowhere: the deliveries are read from the sender. */
+  poll: z.literal(true).optional(),
 })
 export type ConnectHook = z.infer<typeof connectHookSchema>
 
@@ -40,6 +42,7 @@ export const removedHookSchema = z.strictObject({
   provider: z.string(),
   repository: z.string(),
   hookId: z.int(),
+  mode: z.literal('poll').optional(),
 })
 export type RemovedHook = z.infer<typeof removedHookSchema>
 
@@ -51,6 +54,7 @@ export const hooksSchema = z.strictObject({
       provider: z.string(),
       repository: z.string(),
       hookId: z.int(),
+      mode: z.literal('poll').optional(),
       /** `moved`: it delivers to another address; `unknown`: the sender did not say. */
       state: z.enum(['active', 'off', 'moved', 'missing', 'unknown']),
       url: z.string().optional(),

@@ -20,7 +20,9 @@ export const setSource = (
   const isThere = before?.['source'] !== undefined
   // The owner may have written it in another way.
   if (source && isThere && isDeepStrictEqual({ ...own, ...toValue(source) }, own)) return text
-  const kept = Object.entries(own).filter(([name]) => name === 'catch_up' || name === 'at_most')
+  const kept = Object.entries(own).filter(([name]) =>
+    ['every', 'catch_up', 'at_most'].includes(name),
+  )
   const at = file.problemAt(['webhooks', index, isThere ? 'source' : 'path'], '')
   const lines = text.split('\n')
   const eol = lines[at.line - 1]?.endsWith('\r') ? '\r' : ''
@@ -52,16 +54,17 @@ type Entry = Readonly<Record<string, unknown>>
 
 /** With the settings that it had before. */
 const toLine = (
-  { provider, repository, hookId }: WebhookSource,
+  { provider, repository, hookId, mode }: WebhookSource,
   kept: readonly (readonly [string, unknown])[],
 ): string => {
-  const named = `provider: ${provider}, repository: ${yamlText(repository)}, hook_id: ${hookId}`
+  const named = `provider: ${provider}, repository: ${yamlText(repository)}, hook_id: ${hookId}${mode ? `, mode: ${mode}` : ''}`
   const settings = kept.map(([name, value]) => `, ${name}: ${String(value)}`)
   return `source: { ${named}${settings.join('')} }`
 }
 
-const toValue = ({ provider, repository, hookId }: WebhookSource) => ({
+const toValue = ({ provider, repository, hookId, mode }: WebhookSource) => ({
   provider,
   repository,
   hook_id: hookId,
+  ...(mode && { mode }),
 })

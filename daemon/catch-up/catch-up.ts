@@ -135,7 +135,8 @@ export class CatchUp {
     return [
       ...(own ? [{ code: own.code, detail: own.message, hint: own.hint ?? hint }] : []),
       ...this.#webhooks().flatMap((webhook) => {
-        const { waiting, problem } = this.#readerOf(webhook)
+        const { waiting: all, held, problem } = this.#readerOf(webhook)
+        const waiting = all.filter(({ deliveryId }) => held.has(deliveryId))
         const { repository } = webhook.source
         const detail = `the deliveries of ${repository} cannot be read: ${problem?.message}`
         return [
@@ -159,7 +160,13 @@ export class CatchUp {
       const { events, signal } = this.#parts
       const context = { journal, events, nowMs: this.#now() }
       const more = await reader.read(webhook, past, context, signal)
+      if (webhook.catchUp.everyMs !== undefined && !reader.isAwakening) {
+        const due = reader.waiting.filter(({ deliveryId }) => !reader.held.has(deliveryId))
+        if (due.length > 0) await this.#run(webhook, due)
+        continue
+      }
       if (more > 0) await this.#handle(webhook, reader.waiting)
+      reader.held = new Set(reader.waiting.map(({ deliveryId }) => deliveryId))
     }
   }
 

@@ -31,6 +31,13 @@ export class HookReader {
   #failures = 0
   /** What was sent just before the last reading may not have been in the list. */
   #readsAgain = true
+  #etag: string | undefined
+  /** How often in a row nothing new was there. */
+  #quiet = 0
+  /** What the owner is asked about. */
+  held: ReadonlySet<string> = new Set()
+  /** The last reading was the first after a start, sleep or a time without network. */
+  isAwakening = false
 
   isDue(nowMs: number): boolean {
     return nowMs >= this.#dueMs
@@ -40,22 +47,28 @@ export class HookReader {
   wake(): void {
     this.#dueMs = 0
     this.#readsAgain = true
+    this.#etag = undefined
   }
 
   /** Reads what was delivered since the cursor. Returns how many are missing that were not before. */
   async read(
-    { path, rules, source: hook }: ReadWebhook,
+    { path, rules, source: hook, catchUp: { everyMs } }: ReadWebhook,
     past: NonNullable<Source['past']>,
     { journal, events, nowMs }: { journal: Journal; events: EventStore; nowMs: number },
     signal: AbortSignal,
   ): Promise<number> {
     try {
       const cursor = journal.cursor(hook)
-      const list = await past.list(hook, cursor, signal)
+      const list = await past.list(hook, { ms: cursor, etag: this.#etag }, signal)
       this.problem = undefined
       this.#failures = 0
-      this.#dueMs = nowMs + (this.#readsAgain && cursor !== undefined ? againMs : hourMs)
+      this.isAwakening = this.#readsAgain && cursor !== undefined
       this.#readsAgain = false
+      this.#quiet += 1
+      const usualMs = this.isAwakening ? againMs : hourMs
+      this.#dueMs = nowMs + (everyMs === undefined ? usualMs : toPace(everyMs, this.#quiet))
+      if (list === 'same') return 0
+      this.#etag = everyMs === undefined ? undefined : list.etag
       if (cursor === undefined) {
         journal.moveCursor(hook, list.nowMs)
         return 0
@@ -69,7 +82,12 @@ export class HookReader {
       const oldest = unfinished[0] ? Date.parse(unfinished[0].at) : Infinity
       if (list.isWhole)
         journal.moveCursor(hook, Math.max(cursor, Math.min(oldest, list.nowMs - overlapMs)))
-      return this.waiting.filter(({ deliveryId }) => !before.has(deliveryId)).length
+      const more = this.waiting.filter(({ deliveryId }) => !before.has(deliveryId)).length
+      if (more > 0) {
+        this.#quiet = 0
+        this.#dueMs = nowMs + Math.min(this.#dueMs - nowMs, everyMs ?? hourMs)
+      }
+      return more
     } catch (error) {
       if (!(error instanceof DoorwardError)) throw error
       this.problem = error
@@ -84,6 +102,10 @@ export class HookReader {
     this.waiting = this.waiting.filter(({ deliveryId }) => !deliveryIds.includes(deliveryId))
   }
 }
+
+/** After ten quiet readings less and less often, at most five times as long and an hour. */
+const toPace = (everyMs: number, quiet: number): number =>
+  Math.max(everyMs, Math.min(everyMs * Math.min(5, 1 + Math.floor(quiet / 10)), hourMs))
 
 /** The oldest first; of one that was sent again the newest attempt. */
 const oncePerId = (newestFirst: readonly PastDelivery[]): PastDelivery[] => {

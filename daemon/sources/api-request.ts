@@ -26,6 +26,7 @@ type RequestOptions = {
   readonly body?: object
   /** Returns a body of up to 40 MB as text too: a payload has 25 MB at most. */
   readonly isLarge?: boolean
+  readonly etag?: string | undefined
   /** Statuses that the caller handles: they do not throw. */
   readonly handles?: readonly number[]
   /** What to do about a status, for messages. */
@@ -37,7 +38,7 @@ export type ApiRequest = (path: string, options: RequestOptions) => Promise<Targ
 /** Requests below the base URL of a sender's API. They throw `source-failed`, or why there is no token. */
 export const createApiRequest =
   ({ title, baseUrl, headers, token, toFailure }: ApiOptions): ApiRequest =>
-  async (path, { signal, method, body, isLarge, handles = [], hints = {} }) => {
+  async (path, { signal, method, body, isLarge, etag, handles = [], hints = {} }) => {
     try {
       return await withToken(token, async (accessToken) => {
         const response = await requestTarget(new URL(`${baseUrl}${path}`), {
@@ -46,6 +47,7 @@ export const createApiRequest =
           headers: {
             ...headers,
             authorization: `Bearer ${accessToken}`,
+            ...(etag !== undefined && { 'if-none-match': etag }),
             ...(body && { 'content-type': 'application/json; charset=utf-8' }),
           },
           ...(body && { body: JSON.stringify(body) }),

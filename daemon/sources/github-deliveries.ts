@@ -17,14 +17,21 @@ export const githubDeliveries = (
   request: ApiRequest,
   baseUrl: string,
 ): NonNullable<Source['past']> => ({
-  list: async (hook, sinceMs, signal) => {
+  list: async (hook, { ms: sinceMs, etag }, signal) => {
     const deliveries: PastDelivery[] = []
     let nowMs = Number.NaN
+    let newEtag: string | undefined
     let path: string | undefined =
       `${deliveriesOf(hook)}?per_page=${sinceMs === undefined ? 1 : 100}`
     for (let page = 1; path !== undefined && page <= maxPages; page += 1) {
-      const { text, headers } = await request(path, { signal, isLarge: true })
-      if (page === 1) nowMs = Date.parse(headers['date'] ?? '')
+      const given = page === 1 ? etag : undefined
+      const options = { signal, isLarge: true, etag: given, handles: [304] }
+      const { status, text, headers } = await request(path, options)
+      if (status === 304) return 'same'
+      if (page === 1) {
+        nowMs = Date.parse(headers['date'] ?? '')
+        newEtag = headers.etag
+      }
       const items = parseText(text)
       if (!Array.isArray(items)) throw new DoorwardError('source-failed', 'GitHub returned no list')
       if (sinceMs === undefined) break
@@ -35,7 +42,12 @@ export const githubDeliveries = (
         recent.length < read.length ? undefined : nextPath(headers['link']?.toString(), baseUrl)
     }
     const isWhole = path === undefined || sinceMs === undefined
-    return { deliveries, nowMs: Number.isNaN(nowMs) ? Date.now() : nowMs, isWhole }
+    return {
+      deliveries,
+      nowMs: Number.isNaN(nowMs) ? Date.now() : nowMs,
+      isWhole,
+      ...(newEtag !== undefined && sinceMs !== undefined && { etag: newEtag }),
+    }
   },
   fetch: async (hook, id, signal) => {
     const path = `${deliveriesOf(hook)}/${encodeURIComponent(id)}`

@@ -17,6 +17,8 @@ import { createGithubSource } from './github-source.ts'
 import { createGitlabSource } from './gitlab-source.ts'
 import type { ListedDelivery, SenderHook, Source } from './source.ts'
 
+/** For a hook whose deliveries are only read: no name in .invalid ever leads anywhere (RFC 6761). */
+const nowhere = 'https://doorward.invalid'
 /** How long a ping may take from its sender to here. */
 const pingMs = 15_000
 
@@ -57,11 +59,11 @@ export class Hooks {
 
   /** Makes the hook of a webhook, or sets the one that it has. With `check` it only looks. */
   async connect(
-    { path, provider, repository, check }: ConnectHook,
+    { path, provider, repository, check, poll }: ConnectHook,
     signal: AbortSignal,
   ): Promise<ConnectedHook> {
     const source = this.#sourceOf(provider)
-    const url = this.#publicUrlOf(path)
+    const url = poll ? toUrl(nowhere, path) : this.#publicUrlOf(path)
     const webhook = this.#find(path)
     const own = webhook?.source
     if (own && !isSame(own, { provider, repository }))
@@ -123,7 +125,7 @@ export class Hooks {
       const [last] = await source.lastDeliveries(own, signal)
       return {
         ...summary,
-        state: !hook.isActive ? 'off' : this.#isHere(hook, path) ? 'active' : 'moved',
+        state: !hook.isActive ? 'off' : this.#isHere(hook, path, own) ? 'active' : 'moved',
         url: hook.url,
         events: [...hook.events],
         ...(last && { last: this.#toLast(last, path) }),
@@ -144,8 +146,9 @@ export class Hooks {
     return { at, event, ok: isOk, answer, here }
   }
 
-  #isHere(hook: SenderHook, path: string): boolean {
-    const { public_url: publicUrl } = this.#parts.current().config.gateway.server
+  #isHere(hook: SenderHook, path: string, { mode }: WebhookSource): boolean {
+    const { server } = this.#parts.current().config.gateway
+    const publicUrl = mode === 'poll' ? nowhere : server.public_url
     return publicUrl === undefined || isSameUrl(hook.url, toUrl(publicUrl, path))
   }
 
@@ -191,7 +194,7 @@ export class Hooks {
     const { public_url: publicUrl } = this.#parts.current().config.gateway.server
     if (publicUrl !== undefined) return toUrl(publicUrl, path)
     throw new DoorwardError('config-invalid', 'server.public_url in gateway.yaml is not set', {
-      hint: 'start a tunnel, and set it to the address that the internet reaches: doorward help getting-started',
+      hint: 'connect with --poll (GitHub), or start a tunnel, and set it to the address that the internet reaches: doorward help getting-started',
     })
   }
 

@@ -34,6 +34,8 @@ export type PastDeliveries = {
   readonly nowMs: number
   /** False where there were more than are read. */
   readonly isWhole: boolean
+  /** Of the list, for the next request. */
+  readonly etag?: string
 }
 
 /** The API of a sender. Everything throws `DoorwardError`, without token and secret. */
@@ -56,12 +58,12 @@ export type Source = {
   readonly lastDeliveries: (hook: HookRef, signal: AbortSignal) => Promise<ListedDelivery[]>
   /** Where a sender keeps what it sent. */
   readonly past?: {
-    /** Since a time at the sender; without one only what time it is there. */
+    /** Since a time at the sender; without one only what time it is there. `same` as the list with the etag. */
     readonly list: (
       hook: HookRef,
-      sinceMs: number | undefined,
+      since: { readonly ms?: number | undefined; readonly etag?: string | undefined },
       signal: AbortSignal,
-    ) => Promise<PastDeliveries>
+    ) => Promise<PastDeliveries | 'same'>
     /** Undefined when the sender has its details no longer. */
     readonly fetch: (
       hook: HookRef,

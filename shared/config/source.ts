@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { optionalDuration } from './values.ts'
 
 /** A hook at its sender. */
 export type HookRef = {
@@ -8,12 +9,18 @@ export type HookRef = {
 }
 
 /** The hook that delivers to a webhook, where `webhook connect` made it. */
-export type WebhookSource = HookRef & { readonly provider: SourceProvider }
+export type WebhookSource = HookRef & {
+  readonly provider: SourceProvider
+  /** Nothing is sent here: the deliveries are read from the sender. */
+  readonly mode?: 'poll'
+}
 
 /** What becomes of the deliveries that did not arrive. */
 export type CatchUpSettings = {
   readonly mode: 'ask' | 'newest' | 'all'
   readonly atMost: number
+  /** How often the list is read, with `mode: poll`. */
+  readonly everyMs?: number
 }
 
 /** What a hook is made of. */
@@ -41,11 +48,20 @@ export const sourceSchema = z.strictObject({
     'owner/name of the repository or project, or an organisation or group.',
   ),
   hook_id: z.int().min(1).describe('The number of the hook there.'),
+  mode: z
+    .enum(['push', 'poll'])
+    .optional()
+    .describe(
+      'push: the sender posts to this machine; poll: its list of deliveries is read, and no public address is needed (GitHub only). Default: push.',
+    ),
+  every: optionalDuration(
+    'With mode poll: how often the list is read, from 30s to 1h; after quiet times less often. Default: 1m.',
+  ),
   catch_up: z
     .enum(['ask', 'newest', 'all', 'off'])
     .optional()
     .describe(
-      'What to do with deliveries that did not arrive; GitHub only: ask, run the newest and leave out the others, run all, or look for none. Default: ask.',
+      'What to do with deliveries that did not arrive; GitHub only: ask, run the newest and leave out the others, run all, or look for none. Default: ask, with mode poll all.',
     ),
   at_most: z
     .int()

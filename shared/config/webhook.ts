@@ -105,6 +105,14 @@ const checkEntry = (
     at(['source'], `signature_scheme ${scheme} is not that of ${source.provider}`)
   if (source?.provider === 'gitlab' && (source.catch_up ?? 'off') !== 'off')
     at(['source', 'catch_up'], 'deliveries are caught up from GitHub only', 'remove catch_up')
+  if (source?.mode === 'poll' && source.provider === 'gitlab')
+    at(['source', 'mode'], 'deliveries are read from GitHub only', 'remove mode')
+  if (source?.mode === 'poll' && source.catch_up === 'off')
+    at(['source', 'catch_up'], 'with mode: poll nothing would ever come', 'remove catch_up')
+  if (source?.every !== undefined && (source.every < 30_000 || source.every > 3_600_000))
+    at(['source', 'every'], 'must be between 30s and 1h')
+  if (source?.every !== undefined && source.mode !== 'poll')
+    at(['source', 'every'], 'has an effect only with mode: poll', 'add mode: poll, or remove every')
   return { rules }
 }
 
@@ -329,14 +337,24 @@ const toSource = ({
   provider,
   repository,
   hook_id: hookId,
-}: NonNullable<WebhookEntry['source']>): WebhookSource => ({ provider, repository, hookId })
+  mode,
+}: NonNullable<WebhookEntry['source']>): WebhookSource => ({
+  provider,
+  repository,
+  hookId,
+  ...(mode === 'poll' && { mode }),
+})
 
 const toCatchUp = ({
   provider,
-  catch_up: mode = 'ask',
+  mode: how,
+  every: everyMs = 60_000,
+  catch_up: mode = how === 'poll' ? 'all' : 'ask',
   at_most: atMost = 20,
-}: NonNullable<WebhookEntry['source']>): Pick<Webhook, 'catchUp'> =>
-  provider === 'github' && mode !== 'off' ? { catchUp: { mode, atMost } } : {}
+}: NonNullable<WebhookEntry['source']>): Pick<Webhook, 'catchUp'> => {
+  if (provider !== 'github' || mode === 'off') return {}
+  return { catchUp: { mode, atMost, ...(how === 'poll' && { everyMs }) } }
+}
 
 const getScheme = (entry: WebhookEntry): SignatureScheme => {
   const { delivery_id_header: header, timestamp_tolerance: tolerance, late } = entry

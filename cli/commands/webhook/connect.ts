@@ -28,7 +28,9 @@ import { findPreset, newWebhook, type WebhookAddOptions } from './presets.ts'
  * Each step finds what an earlier run has done: the command is run again after any failure.
  */
 
-type ConnectOptions = Pick<WebhookAddOptions, 'path' | 'agent' | 'on' | 'deliverTo' | 'prompt'>
+type ConnectOptions = Pick<WebhookAddOptions, 'path' | 'agent' | 'on' | 'deliverTo' | 'prompt'> & {
+  readonly poll?: boolean
+}
 
 /** A hook may take two requests with 15 s each, and a ping 15 s more. */
 const hookMs = 60_000
@@ -41,7 +43,7 @@ const route = '/webhooks/hooks'
 export const connectWebhook = async (
   context: Context,
   [given = '', name = '']: readonly string[],
-  options: ConnectOptions,
+  { poll: wantsPoll, ...options }: ConnectOptions,
 ): Promise<void> => {
   const { terminal } = context
   const provider = parseProvider(given)
@@ -49,7 +51,13 @@ export const connectWebhook = async (
   const { config } = await openConfig(context.home)
   const path =
     options.path ?? findConnected(config, provider, repository) ?? toPath(provider, repository)
-  const request = { path, provider, repository }
+  if (wantsPoll && provider !== 'github')
+    throw new DoorwardError('usage', 'deliveries can be read from GitHub only', {
+      hint: 'leave out --poll, and start a tunnel',
+    })
+  const present = config.webhooks.find((webhook) => webhook.path === path)
+  const poll = wantsPoll || present?.source?.mode === 'poll'
+  const request = { path, provider, repository, ...(poll && { poll }) }
   await withLogin(context, request, async (client) =>
     client.post(route, { ...request, check: true }, { timeoutMs: hookMs }),
   )
@@ -57,11 +65,15 @@ export const connectWebhook = async (
   const { made, pinged } = await withDaemon(context, async (client) => {
     await client.post('/daemon/reload')
     const made = await client.post<ConnectedHook>(route, request, { timeoutMs: hookMs })
-    await writeSource(context, { provider, repository, hookId: made.hookId ?? 0 }, path)
+    const hook = { provider, repository, hookId: made.hookId ?? 0 }
+    await writeSource(context, { ...hook, ...(poll && { mode: 'poll' as const }) }, path)
     await client.post('/daemon/reload')
-    return { made, pinged: await ping(context, client, path) }
+    if (!poll) return { made, pinged: await ping(context, client, path) }
+    // Notes the time from which deliveries are read.
+    await client.get('/events/missed?fresh=true', { timeoutMs: hookMs })
+    return { made }
   })
-  const report: Report = { ...made, ...request, ...entry, ping: pinged }
+  const report: Report = { ...made, ...request, ...entry, ...(pinged && { ping: pinged }) }
   if (terminal.json) terminal.printJson(report)
   else for (const line of reportLines(report)) terminal.print(line)
   const failure = findFailure(report)
@@ -72,17 +84,17 @@ type Report = ConnectedHook &
   ConnectHook & {
     readonly agent: string
     readonly isNew: boolean
-    readonly ping: PingedHook
+    readonly ping?: PingedHook
   }
 
 const reportLines = ({ state, repository, path, hookId, url, events, ...rest }: Report) =>
   tableLines([
     ['connected', `${repository}, hook ${hookId} ${state}`],
     ['webhook', `${path}${rest.isNew ? ', new in webhooks.yaml' : ''}`],
-    ['address', url],
+    ['address', rest.poll ? 'none: its deliveries are read from GitHub' : url],
     ['events', events?.join(', ') ?? ''],
     ['agent', rest.agent],
-    ...(rest.ping.event ? [['ping', describePing(rest.ping.event)]] : []),
+    ...(rest.ping?.event ? [['ping', describePing(rest.ping.event)]] : []),
   ])
 
 const describePing = ({ id, state, detail }: NonNullable<PingedHook['event']>): string =>
@@ -90,7 +102,9 @@ const describePing = ({ id, state, detail }: NonNullable<PingedHook['event']>): 
     state === 'rejected' ? `${id} was rejected` : `${id} arrived${detail ? `: ${detail}` : ''}`,
   )
 
-const findFailure = ({ ping: { event, answer }, url, path }: Report): DoorwardError | undefined => {
+const findFailure = ({ ping: pinged, url, path }: Report): DoorwardError | undefined => {
+  if (!pinged) return undefined
+  const { event, answer } = pinged
   if (event && event.state !== 'rejected') return undefined
   if (event)
     return new DoorwardError(

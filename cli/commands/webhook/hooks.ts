@@ -23,12 +23,14 @@ export const listHooks = async (context: Context): Promise<void> => {
   if (answer.hooks.length === 0)
     return terminal.say('no webhook is connected\nhint: doorward webhook connect github OWNER/REPO')
   const now = new Date()
-  const rows = answer.hooks.map(({ repository, hookId, state, events, last, path }) => [
+  const rows = answer.hooks.map(({ repository, hookId, state, events, last, path, mode }) => [
     repository,
     String(hookId),
     state,
     events.join(', ') || '-',
-    last ? `${last.event} ${moment(last.at, now)}: ${last.answer}` : '-',
+    last
+      ? `${last.event} ${moment(last.at, now)}: ${mode === 'poll' ? (last.here ? 'read' : 'not read') : last.answer}`
+      : '-',
     path,
   ])
   const header = ['REPOSITORY', 'HOOK', 'STATE', 'EVENTS', 'LAST DELIVERY', 'WEBHOOK']

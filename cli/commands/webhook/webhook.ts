@@ -39,6 +39,7 @@ export const addWebhookCommands = (webhook: Command): void => {
     .option('--on <event>', 'event that runs the agent; repeatable', listed)
     .option('--deliver-to <target>', 'where the answer goes; repeatable', listed)
     .option('--prompt <text>', 'the prompt (default: that of webhook add)')
+    .option('--poll', 'read the deliveries from GitHub: needs no public address')
     .action(run(async () => (await import('./connect.ts')).connectWebhook))
   webhook
     .command('disconnect')

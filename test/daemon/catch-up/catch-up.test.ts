@@ -29,19 +29,24 @@ describe('when deliveries are caught up', () => {
   let isOnline: boolean
   let catchUp: CatchUp
   let stop: AbortController
+  let definitions: string
+  let accepted: string[]
 
   beforeEach(async () => {
     server = await startHookServer()
     server.addHook('acme/door', 'https://gateway.example/github')
     folder = await temporaryFolder()
     nowMs = Date.now()
+    definitions = webhooks
+    accepted = []
     isOnline = true
     stop = new AbortController()
     const env = { SECRET: 'a secret' }
-    const config = check({
-      webhooks,
-      gateway: `targets: { github: { api_url: "${server.apiUrl}" } }\n`,
-    })
+    const open = (text: string) =>
+      check({
+        webhooks: text,
+        gateway: `targets: { github: { api_url: "${server.apiUrl}" } }\n`,
+      })
     const access = async () => ({
       provider: 'github',
       accessToken: 'gho_1',
@@ -51,9 +56,9 @@ describe('when deliveries are caught up', () => {
     })
     catchUp = new CatchUp({
       journalFile: join(folder, 'catch-up'),
-      current: () => ({ byPath: webhooksByPath(config, env) }),
-      open: (provider) => openSource(provider, { config, env }, access),
-      accept: () => undefined,
+      current: () => ({ byPath: webhooksByPath(open(definitions), env) }),
+      open: (provider) => openSource(provider, { config: open(definitions), env }, access),
+      accept: ({ rawHeaders }) => void accepted.push(rawHeaders[3] ?? ''),
       events: new EventStore(10),
       log: { warn: () => undefined },
       isServing: () => true,
@@ -109,6 +114,22 @@ describe('when deliveries are caught up', () => {
       problem?.detail ?? '',
       /the deliveries of acme\/door cannot be read: GitHub answered 500/,
     )
+  })
+
+  it('polls at its pace, more slowly in quiet times, and asks only for what is new', async () => {
+    await readsIn(60 * minuteMs)
+    definitions = webhooks.replace('1000 }', '1000, mode: poll }')
+    const [own] = server.hooks
+    assert.ok(own)
+    await catchUp.list(true)
+    assert.equal(await readsIn(5 * minuteMs), 5)
+    const guid = server.miss(own, { payload: {} })
+    await readsIn(minuteMs)
+    assert.deepEqual([accepted, catchUp.problems()], [[guid], []])
+    const quiet = await readsIn(60 * minuteMs)
+    assert.ok(quiet >= 12 && quiet <= 30, String(quiet))
+    const last = server.requests.at(-1)
+    assert.match(String(last?.headers['if-none-match']), /^"/)
   })
 
   it('finds what GitHub lists minutes late, by the clock of GitHub', async () => {

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { hash, randomUUID } from 'node:crypto'
 import type { components, operations } from '@octokit/openapi-types'
 import { githubHeaders } from './sign.ts'
 import { json, type Recorded, startTargetServer, type TargetServer } from './target-server.ts'
@@ -62,6 +62,10 @@ export const startHookServer = async (): Promise<HookServer> => {
       ...(Array.isArray(document) && linkOf(url, document.length)),
     }
     const shown = Array.isArray(document) ? pageOf(url, document) : document
+    // Known only of lists whose items do not change.
+    const etag = `"${hash('sha256', JSON.stringify(shown ?? null), 'hex')}"`
+    if (recorded.headers['if-none-match'] === etag) return void response.writeHead(304).end()
+    Object.assign(headers, { etag })
     if (status === 204) response.writeHead(204, headers).end()
     else await json(status, shown, headers)(response, recorded, request)
   })

@@ -35,6 +35,7 @@ const checkHook = (hook: HookSummary, startedAt: string): Check => {
     return state === 'unknown'
       ? skipped(name, toPlainLine(problem))
       : warning(name, toPlainLine(problem))
+  if (hook.mode === 'poll') return ok(name, `its deliveries are read from ${provider}`)
   if (!last) return ok(name, `${provider} has delivered nothing yet`)
   const delivery = toPlainLine(`${last.event} of ${last.at} to ${path}`)
   const answer = toPlainLine(last.answer)

@@ -3,6 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parse } from 'dotenv'
 import { hooksSchema } from '../../../../shared/api-hooks.ts'
+import type { EventRecord } from '../../../../shared/api.ts'
 import { type RunningDaemon, startDaemon } from '../../../support/daemon/daemon.ts'
 import { examined } from '../../../support/daemon/doctor.ts'
 import { type HookServer, startHookServer } from '../../../support/servers/hook-api.ts'
@@ -141,6 +142,39 @@ targets: { github: { token_env: GH, api_url: "${server.apiUrl}" } }
     assert.match((await doctor()).join(': '), /^warning: .* could not deliver .* failed to connect/)
     server.hooks.splice(0)
     assert.match((await doctor()).join(': '), /^warning: the hook was deleted at the sender/)
+  })
+
+  it('needs no public address with --poll, and runs the first event that is read', async () => {
+    const home = daemon.home
+    await writeFile(
+      join(home.config, 'gateway.yaml'),
+      `targets: { github: { token_env: GH, api_url: "${server.apiUrl}" } }\n`,
+    )
+    const { code, stdout, stderr } = await connect('--poll')
+    assert.equal(code, 0, stderr)
+    assert.match(stdout, /none: its deliveries are read from GitHub/)
+    const [hook] = server.hooks
+    assert.ok(hook)
+    assert.equal(hook.config.url, `https://doorward.invalid${path}`)
+    const own = line(1000).replace(' }', ', mode: poll }').trim()
+    assert.ok((await file()).includes(own))
+    // GitHub cannot deliver it, and lists it.
+    const guid = server.miss(hook, { payload: { action: 'opened', number: 1 } })
+    const read = await run(['events', 'missed'], { home })
+    assert.match(read.stderr, /nothing was missed/)
+    const listed = await run(['events', '--json', '--webhook', path], { home })
+    const { events } = JSON.parse(listed.stdout) as { events: EventRecord[] }
+    assert.deepEqual(
+      events.map(({ deliveryId, source }) => [deliveryId, source]),
+      [[guid, 'api']],
+    )
+    assert.match((await cli('hooks')).stdout, /acme\/door +1000 +active/)
+    const again = await connect()
+    assert.match(again.stdout, /hook 1000 updated/)
+    assert.equal(hook.config.url, `https://doorward.invalid${path}`)
+    assert.ok((await file()).includes(own))
+    const gitlab = await cli('connect', 'gitlab', 'acme/door', '--poll')
+    assert.match(gitlab.stderr, /deliveries can be read from GitHub only/)
   })
 
   it('never touches a hook that somebody else made for the same address', async () => {
