@@ -327,17 +327,23 @@ const razorpay: Sender = {
     ),
 }
 
-/** The words Bearer and Basic have no case, and of several signatures in a list any may fit. */
+/** Bearer and Basic have no case, of Basic the password counts, and of several signatures in a list any fits. */
 const isProof = (given: string, right: string): boolean => {
-  const [, word, credentials] = /^(bearer|basic) +(.*)$/is.exec(given) ?? []
-  if (word !== undefined)
-    return (
-      `${word.toLowerCase()} ${credentials}` === right.replace(/^\w+/, (it) => it.toLowerCase())
-    )
+  const [one, other] = [readCredentials(given), readCredentials(right)]
+  if (one !== undefined) return one === other
   const isList = /(^|,)(v1|signature)=/.test(right)
   return isList
     ? right.split(',').every((part) => given.split(',').includes(part))
     : given === right
+}
+
+const readCredentials = (text: string): string | undefined => {
+  const [, word = '', credentials] = /^(bearer|basic) +(.*)$/is.exec(text) ?? []
+  if (credentials === undefined) return undefined
+  if (word.toLowerCase() === 'bearer') return credentials
+  return Buffer.from(credentials, 'base64')
+    .toString('latin1')
+    .replace(/^[^:]*:/, '')
 }
 
 /** A sender without a package, as its documents say. */
