@@ -2,7 +2,7 @@ import type { SignatureForm } from './form.ts'
 import type { SchemeFacts } from './scheme.ts'
 
 /*
- * Senders that prove themselves otherwise than by an HMAC in a header or a token; daemon/webhook/special-checks.ts
+ * Senders that prove themselves otherwise than by an HMAC in a header or a token; daemon/webhook/senders/special-checks.ts
  * checks each kind.
  */
 
