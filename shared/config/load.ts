@@ -50,11 +50,17 @@ export const formatProblem = ({ file, line, column, key, reason, hint }: Problem
 
 /** Reads and checks the three files of a home. Throws `ConfigError` with every problem. */
 export const loadConfig = async (home: Home, env: NodeJS.ProcessEnv): Promise<Config> => {
-  const [gatewayFile, agentsFile, webhooksFile] = await Promise.all([
+  const [gatewayFile, agentsFile] = await Promise.all([
     readConfigFile(home, 'gateway'),
     readConfigFile(home, 'agents'),
-    readConfigFile(home, 'webhooks'),
   ])
+  const queue = getValueAt(gatewayFile.value, ['queue'])
+  const isWorker =
+    getValueAt(queue, ['engine']) === 'nats' && getValueAt(queue, ['role']) === 'worker'
+  // A worker receives none.
+  const webhooksFile = isWorker
+    ? readYaml(join(home.config, 'webhooks.yaml'), 'webhooks: []')
+    : await readConfigFile(home, 'webhooks')
   return checkConfig(gatewayFile, agentsFile, webhooksFile, env, home.root)
 }
 
@@ -284,6 +290,11 @@ const findMissing = (
 ): MissingSetting | undefined => {
   const target = tryParse(text)
   if (target?.kind === 'file') return checkFile(target.path, homeFolder)
+  if (target?.kind === 'pull-request' && getValueAt(gateway.value, ['queue', 'engine']) === 'nats')
+    return {
+      reason: 'not with queue.engine: nats, as the commit is on the machine of the agent',
+      hint: 'let this webhook run on a machine with queue.engine: memory',
+    }
   // The entries of a file that cannot be read are unknown.
   if (!gateway.isReadable) return undefined
   if (target?.kind === 'telegram') return checkTelegram(target.address.source, gateway)

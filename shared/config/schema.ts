@@ -172,6 +172,44 @@ export const gatewayFileSchema = z.strictObject({
         .default(4)
         .describe('Agents that run in parallel. Default 4.'),
       drain_timeout: duration('30s', 'How long a stop waits for accepted events.'),
+      engine: z
+        .enum(['memory', 'nats'])
+        .default('memory')
+        .describe(
+          'memory: one machine. nats: several machines, over NATS JetStream. Default memory.',
+        ),
+      role: z
+        .enum(['door', 'worker', 'both'])
+        .default('both')
+        .describe(
+          'With nats: a door receives webhooks and delivers answers, a worker runs agents. Default both.',
+        ),
+      servers_env: environmentName
+        .default('NATS_URL')
+        .describe(
+          'With nats: the variable with the addresses of its servers, separated by commas. Default NATS_URL.',
+        ),
+      key_env: environmentName
+        .default('DOORWARD_QUEUE_KEY')
+        .describe(
+          'With nats: the variable with the key that seals prompts and answers, the same on all machines: base64 of 32 bytes. While it is replaced a list, separated by commas: the first seals, all open. Default DOORWARD_QUEUE_KEY.',
+        ),
+      creds_env: environmentName
+        .optional()
+        .describe(
+          'With nats: the variable with the path or the text of a .creds file. Default: none.',
+        ),
+      nkey_env: environmentName
+        .optional()
+        .describe('With nats: the variable with the seed of an nkey. Default: none.'),
+      token_env: environmentName
+        .optional()
+        .describe('With nats: the variable with the token of the server. Default: none.'),
+      ca_env: environmentName
+        .optional()
+        .describe(
+          'With nats: the variable with the path of a PEM file of the authority that signs its certificate. Default: that of Node.',
+        ),
     })
     .prefault({}),
   events: z

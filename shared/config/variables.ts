@@ -18,7 +18,17 @@ export const usedVariables = ({ webhooks, agents, gateway }: Config): string[] =
     ...Object.values(http).flatMap((target) => [target.secret_env, target.url_env]),
     ...Object.values(http).flatMap((target) => variablesIn(target.headers ?? {})),
     email.smtp_url_env,
+    ...queueVariables(gateway),
   ].filter((name) => name !== undefined)
+}
+
+/** The variables that the queue of several machines reads. */
+export const queueVariables = ({ queue }: Config['gateway']): string[] => {
+  const { servers_env, key_env, creds_env, nkey_env, token_env, ca_env } = queue
+  if (queue.engine === 'memory') return []
+  return [servers_env, key_env, creds_env, nkey_env, token_env, ca_env].filter(
+    (name) => name !== undefined,
+  )
 }
 
 /** The names of the variables that an agent or its request gets, each once. */

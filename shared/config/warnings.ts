@@ -10,6 +10,7 @@ import { valueConditions } from '../filter/conditions.ts'
 import { listSecrets } from './environment.ts'
 import type { Config } from './load.ts'
 import { builtInProviders } from './name-forms.ts'
+import { queueWarnings, runsAgents } from './queue.ts'
 import type { Rule } from './rule.ts'
 import type { Agent } from './schema.ts'
 import { proofWarnings, schemeWarnings } from './signature-warnings.ts'
@@ -25,6 +26,7 @@ export const collectWarnings = (config: Config, env: NodeJS.ProcessEnv): Warning
   const rules = enabled.flatMap((webhook) => webhook.rules)
   return [
     ...limitWarnings(config),
+    ...queueWarnings(config, env),
     ...enabled.flatMap((webhook) => secretWarnings(webhook, config, env)),
     ...enabled.flatMap((webhook) => [
       ...schemeWarnings(webhook, env),
@@ -37,7 +39,7 @@ export const collectWarnings = (config: Config, env: NodeJS.ProcessEnv): Warning
       ]),
       ...twinWarnings(webhook),
     ]),
-    ...agentKeyWarnings(rules, config, env),
+    ...(runsAgents(config.gateway.queue) ? agentKeyWarnings(rules, config, env) : []),
     ...targetWarnings(config, env),
     ...providerWarnings(config),
     ...riskWarnings(config),

@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict'
+import { collectWarnings } from '../../../shared/config/warnings.ts'
+import { ConfigError, checkConfig } from '../../../shared/config/load.ts'
+import { parseQueueKeys } from '../../../shared/config/queue.ts'
+import { readYaml } from '../../../shared/config/yaml.ts'
+
+const key = Buffer.alloc(32, 1).toString('base64')
+
+const check = (gateway: string, webhook = '', env: NodeJS.ProcessEnv = {}) => {
+  const config = checkConfig(
+    readYaml('gateway.yaml', `queue: { engine: nats, ${gateway} }`),
+    readYaml(
+      'agents.yaml',
+      'agents: { a: { kind: openai, base_url: http://localhost, model: m, api_key_env: A_KEY } }',
+    ),
+    readYaml(
+      'webhooks.yaml',
+      `webhooks: [{ path: /a, agent: a, secret_env: SECRET, prompt_template: hi, ${webhook} }]`,
+    ),
+    { SECRET: 'set', ...env },
+  )
+  return collectWarnings(config, { SECRET: 'set', ...env })
+}
+const codes = (...given: Parameters<typeof check>) => check(...given).map(({ code }) => code)
+
+describe('the queue of several machines', () => {
+  it('needs the addresses of its servers and a key, and names the variables that are unset', () => {
+    const [unset] = check('role: door')
+    assert.equal(
+      unset?.detail,
+      'queue: NATS_URL, DOORWARD_QUEUE_KEY are unset or empty, so this machine is not connected',
+    )
+    assert.deepEqual(
+      codes('role: door', '', { NATS_URL: '127.0.0.1', DOORWARD_QUEUE_KEY: key }),
+      [],
+    )
+  })
+
+  it('takes a list of keys, each of 32 bytes, and shows none that is wrong', () => {
+    assert.deepEqual(
+      parseQueueKeys(`${key}, ${Buffer.alloc(32, 2).toString('base64url')}`)?.map(
+        ({ length }) => length,
+      ),
+      [32, 32],
+    )
+    const env = { NATS_URL: 'tls://nats.example:4222', DOORWARD_QUEUE_KEY: 'c2VjcmV0' }
+    const [wrong, ...more] = check('role: door', '', env)
+    assert.deepEqual([wrong?.code, more], ['queue-invalid', []])
+    assert.doesNotMatch(JSON.stringify(wrong), /c2VjcmV0/)
+  })
+
+  it('warns of a plain connection to another machine', () => {
+    const env = { NATS_URL: 'nats://user:word@nats.example', DOORWARD_QUEUE_KEY: key }
+    assert.deepEqual(codes('role: door', '', env), ['queue-plain'])
+    assert.doesNotMatch(JSON.stringify(check('role: door', '', env)), /word/)
+    assert.deepEqual(codes('role: door', '', { ...env, NATS_URL: 'http://nats.example' }), [
+      'queue-invalid',
+    ])
+  })
+
+  it('leaves the keys of agents to workers', () => {
+    const env = { NATS_URL: 'localhost:4222', DOORWARD_QUEUE_KEY: key }
+    assert.deepEqual(codes('role: both', '', env), ['agent-key-unset'])
+    assert.deepEqual(codes('role: door', '', env), [])
+  })
+
+  it('does not deliver to pull-request', () => {
+    const workspace = 'workspace: { repo: /tmp/r, access: write }'
+    assert.throws(
+      () => check('role: door', `${workspace}, deliver_to: "pull-request:{{event.repository}}"`),
+      (error) => error instanceof ConfigError && /not with queue.engine: nats/.test(error.message),
+    )
+  })
+})
