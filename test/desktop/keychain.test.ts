@@ -309,6 +309,16 @@ describeOnLinux('the key in the keychain', () => {
     assert.deepEqual((await Promise.all(asked)).slice(1), [true, true])
   })
 
+  it('is the same for the daemons of two homes that make it at the same moment', async () => {
+    await keyring.unlock()
+    await keyring.removeKey()
+    const times = { answer: 60_000, patience: 60_000 }
+    const [one, other] = [keychainWith(keyring.env, times), keychainWith(keyring.env, times)]
+    const asked = [one, other].map((keychain) => keychain.ask({ mayCreate: true }))
+    assert.deepEqual(await Promise.all(asked), [true, true])
+    assert.deepEqual(other.open('/x', 'a', one.seal('a', 'text')), { text: 'text' })
+  })
+
   it('is given up when the keychain takes too long, or the daemon stops', async () => {
     await keyring.hang()
     const keychain = keychainWith(keyring.env, { answer: 300, patience: 60_000 })

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { setTimeout } from 'node:timers/promises'
 import type { KeychainReply } from './keychain.ts'
 
 /*
@@ -17,7 +18,8 @@ const ask = async (mayCreate: boolean): Promise<KeychainReply> => {
     if (found !== null) return { is: 'key', key: found }
     if (!mayCreate) return { is: 'empty' }
     await entry.setPassword(randomBytes(32).toString('base64'))
-    // What counts is what the keychain stored.
+    // The daemon of another home may replace it with a key of its own at this moment: the last one counts.
+    await setTimeout(500)
     const stored = await entry.getPassword()
     return stored === null ? { is: 'empty' } : { is: 'key', key: stored }
   } catch (error) {
