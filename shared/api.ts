@@ -89,6 +89,8 @@ export const eventSchema = z.strictObject({
   /** Bytes of the body. */
   size: z.int().optional(),
   agent: z.string().nullable(),
+  /** The machine that runs or ran its agent, with `queue.engine: nats`. */
+  machine: z.string().optional(),
   target: z.string().optional(),
   attempts: z.int(),
   durations: z.strictObject({
@@ -352,6 +354,29 @@ const timingsSchema = z.strictObject({
 })
 export type Timings = z.infer<typeof timingsSchema>
 
+/** A machine that shares the queue, as it last reported itself. */
+const machineSchema = z.strictObject({
+  name: z.string(),
+  role: z.enum(['door', 'worker', 'both']),
+  version: z.string(),
+  seenAt: z.iso.datetime(),
+  /** Those that it runs. */
+  agents: z.array(z.strictObject({ name: z.string(), running: z.int(), free: z.int() })),
+})
+export type Machine = z.infer<typeof machineSchema>
+
+/** The broker of `queue.engine: nats`. */
+const brokerSchema = z.strictObject({
+  connected: z.boolean(),
+  /** Host and port. */
+  server: z.string().optional(),
+  /** Events that no worker has taken yet; missing where the broker does not say. */
+  waiting: z.int().optional(),
+  /** Runs that were given to another worker since this daemon started. */
+  redelivered: z.int(),
+})
+export type Broker = z.infer<typeof brokerSchema>
+
 export const statusSchema = z.strictObject({
   version: z.string(),
   startedAt: z.iso.datetime(),
@@ -361,6 +386,8 @@ export const statusSchema = z.strictObject({
   stopping: z.literal(true).optional(),
   queue: z.strictObject({ waiting: z.int(), running: z.int(), bytes: z.int() }),
   timings: timingsSchema.optional(),
+  broker: brokerSchema.optional(),
+  machines: z.array(machineSchema).optional(),
   providers: z.array(providerSummarySchema),
   tokens: z.array(tokenSummarySchema),
   webhooks: z.array(webhookSummarySchema),

@@ -1,4 +1,4 @@
-import type { EventRecord, ProviderSummary, Status } from '../shared/api.ts'
+import type { EventRecord, Machine, ProviderSummary, Status } from '../shared/api.ts'
 import { findTokenFileProblem } from '../shared/client/discovery.ts'
 import { type Action, toActionKey } from './action.ts'
 import { toLabel, maxLabelLength } from './text.ts'
@@ -31,6 +31,7 @@ export const menu = (view: View): Row[] => {
   return [
     { text: toLabel(statusLine(view)) },
     attentionRow(view),
+    machinesRow(status),
     separator,
     { text: 'Accounts', rows: accounts(view, status) },
     { text: 'Recent events', rows: recent(view, status) },
@@ -62,6 +63,21 @@ const attentionRow = (view: View): Row => {
   const more = others.length > 0 ? ` (and ${others.length} more)` : ''
   const text = toLabel(`! ${first.text}`, maxLabelLength - more.length)
   return { text: `${text}${more}`, action: first.action }
+}
+
+/** Who shares the queue; hidden for a machine that is alone. */
+const machinesRow = (status: Status | undefined): Row => {
+  if (!status?.broker) return { text: '', hidden: true }
+  const { broker, machines = [] } = status
+  const words = machines.map(describeMachine)
+  const first = `${machines.length} ${machines.length === 1 ? 'machine' : 'machines'}`
+  const text = broker.connected ? `${first}: ${words.join(', ')}` : 'Machines: no broker'
+  return { text: toLabel(text) }
+}
+
+const describeMachine = ({ name, role, agents }: Machine): string => {
+  const running = agents.reduce((sum, agent) => sum + agent.running, 0)
+  return running > 0 ? `${name} ${running} running` : `${name} ${role === 'door' ? 'door' : 'idle'}`
 }
 
 /** Draws the check mark as text, since that of the tray library is broken; off is a space as wide. */

@@ -1,6 +1,7 @@
 import {
   type EventRecord,
   eventStates,
+  type Machine,
   type ProviderSummary,
   stages,
   type Status,
@@ -49,6 +50,7 @@ const parseEvent = (value: unknown): EventRecord | undefined => {
     deliveryId: text(fields['deliveryId']),
     size: number(fields['size']),
     agent: text(fields['agent']) ?? null,
+    machine: text(fields['machine']),
     target: text(fields['target']),
     attempts: count(fields['attempts']),
     durations: compact({
@@ -136,6 +138,37 @@ const parseProblem = (value: unknown): StatusProblem | undefined => {
     : { code, detail, hint: text(fields['hint']) ?? '' }
 }
 
+const parseMachine = (value: unknown): Machine | undefined => {
+  const fields = getFields(value)
+  const name = text(fields['name'])
+  if (name === undefined) return undefined
+  return {
+    name,
+    role: parseOneOf(['door', 'worker'], fields['role']) ?? 'both',
+    version: text(fields['version']) ?? '',
+    seenAt: text(fields['seenAt']) ?? '',
+    agents: parseList(
+      fields['agents'],
+      (agent) => {
+        const { name: read, running, free } = getFields(agent)
+        return { name: text(read) ?? '', running: count(running), free: count(free) }
+      },
+      1000,
+    ),
+  }
+}
+
+const parseBroker = (value: unknown): Status['broker'] => {
+  const { connected, server, waiting, redelivered } = getFields(value)
+  if (typeof connected !== 'boolean') return undefined
+  return compact<NonNullable<Status['broker']>>({
+    connected,
+    server: text(server),
+    waiting: number(waiting),
+    redelivered: count(redelivered),
+  })
+}
+
 /** Undefined when the value is not a status. */
 export const readStatus = (value: unknown): Status | undefined => {
   const fields = getFields(value)
@@ -154,6 +187,10 @@ export const readStatus = (value: unknown): Status | undefined => {
       running: count(queue['running']),
       bytes: count(queue['bytes']),
     },
+    broker: parseBroker(fields['broker']),
+    machines: Array.isArray(fields['machines'])
+      ? parseList(fields['machines'], parseMachine, 200)
+      : undefined,
     providers: parseList(fields['providers'], parseProvider, 200),
     tokens: parseList(fields['tokens'], parseToken, 200),
     webhooks: parseList(fields['webhooks'], parseWebhook, 2000),

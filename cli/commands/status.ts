@@ -1,4 +1,10 @@
-import type { EventRecord, Status, TokenSummary, WebhookSummary } from '../../shared/api.ts'
+import type {
+  EventRecord,
+  Machine,
+  Status,
+  TokenSummary,
+  WebhookSummary,
+} from '../../shared/api.ts'
 import { describeOrigin } from '../../shared/event-stages.ts'
 import { findTokenFileProblem } from '../../shared/client/discovery.ts'
 import { formatDuration, toPlainLine, toPlainText, measureWidth } from '../../shared/text.ts'
@@ -42,6 +48,7 @@ const mostOfPath = 38
 export const statusLines = (status: Status, now: Date, page: Page): string[] => [
   ...aboutDaemon(status, now, page),
   ...problems(status, page),
+  ...section('Machines', machineRows(status, now, page), page),
   ...section('Logins', loginLines(status, now, page), page),
   ...section('Webhooks', webhookRows(status.webhooks, now, page), page),
   ...failures(status, now, page),
@@ -65,8 +72,41 @@ const aboutDaemon = (status: Status, now: Date, { columns, paint }: Page): strin
     ...(publicUrl === undefined ? [] : row('public', `at ${toPlainLine(publicUrl)}`, columns, 2)),
     ...(ending === undefined ? [] : row('ending', ending, columns, 2)),
     ...row('queue', waiting, columns, 2),
+    ...(status.broker ? row('broker', describeBroker(status.broker), columns, 2) : []),
   ]
 }
+
+const describeBroker = ({
+  connected,
+  server = '',
+  waiting,
+  redelivered,
+}: NonNullable<Status['broker']>): string =>
+  [
+    connected ? `connected to ${toPlainLine(server)}` : 'not connected',
+    ...(waiting === undefined ? [] : [`${waiting} for workers`]),
+    ...(redelivered > 0 ? [`${redelivered} given to another worker`] : []),
+  ].join(', ')
+
+const machineRows = (
+  { machines = [], version }: Status,
+  now: Date,
+  { columns }: Page,
+): string[] => {
+  const width = Math.max(0, ...machines.map(({ name }) => measureWidth(toPlainLine(name))))
+  return machines.flatMap((machine) => {
+    const words = [
+      machine.role,
+      ...machine.agents.map(describeLoad),
+      ...(machine.version === version ? [] : [`doorward ${toPlainLine(machine.version)}`]),
+      `seen ${roughly(now.getTime() - Date.parse(machine.seenAt))} ago`,
+    ]
+    return row(`  ${toPlainLine(machine.name)}`, words.join(', '), columns, 4, 2 + width)
+  })
+}
+
+const describeLoad = ({ name, running, free }: Machine['agents'][number]): string =>
+  `${toPlainLine(name)} ${running} of ${running + free}`
 
 /** A label and its text on one line, or the text below where both do not fit. */
 const row = (

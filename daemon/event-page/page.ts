@@ -165,7 +165,7 @@ const renderText = (whole: string, id: string): Markup => {
 }
 
 const renderFacts = (event: EventDetail): Markup => {
-  const { id, deliveryId, signed, size, attempts, durations } = event
+  const { id, deliveryId, signed, size, attempts, durations, machine } = event
   const all = Object.values(durations)
   const facts: readonly (readonly [string, string | undefined])[] = [
     ['Event', id],
@@ -173,6 +173,7 @@ const renderFacts = (event: EventDetail): Markup => {
     ['Signature', signed === undefined ? undefined : signed ? 'valid' : 'none: no secret is set'],
     ['Body', size === undefined ? undefined : `${size} bytes`],
     ['Runs', attempts > 1 ? String(attempts) : undefined],
+    ['Machine', machine],
     ['Took', all.length > 0 ? formatDuration(all.reduce((sum, ms) => sum + ms, 0)) : undefined],
   ]
   return markup`

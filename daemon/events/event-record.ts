@@ -40,6 +40,7 @@ export const newRecord = (id: string, receivedAt: string, fields: EventFields): 
   source: fields.source,
   size: fields.size,
   agent: fields.agent ?? null,
+  machine: fields.machine,
   target: fields.target,
   attempts: fields.attempts ?? 0,
   durations: fields.durations ?? noDurations,

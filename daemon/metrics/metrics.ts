@@ -11,7 +11,10 @@ const fastBuckets = [0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0
 const slowBuckets = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 600, 1800, 3600]
 
 /** The state of the daemon at the time of a scrape. */
-type Snapshot = Pick<Status, 'queue' | 'webhooks' | 'tokens' | 'problems'> & {
+type Snapshot = Pick<
+  Status,
+  'queue' | 'webhooks' | 'tokens' | 'problems' | 'broker' | 'machines'
+> & {
   readonly startedAt: Date
   readonly streams: number
 }
@@ -108,6 +111,7 @@ export class Metrics {
     for (const { provider } of snapshot.tokens) this.#startAtZero(provider)
     const registry = new Registry()
     collectProcess(registry, snapshot)
+    collectMachines(registry, snapshot)
     collectWebhooks(registry, snapshot)
     collectTokens(registry, snapshot)
     for (const metric of [this.#answer, this.#queue, this.#agent, this.#delivery])
@@ -142,6 +146,33 @@ const collectProcess = (
   gauge('doorward_queue_bytes', 'Bytes of bodies being read and events waiting', queue.bytes)
   gauge('doorward_event_stream_followers', 'Open event streams', streams)
   gauge('doorward_problems', 'Problems that status shows', problems.length)
+}
+
+const collectMachines = (registry: Registry, { broker, machines = [] }: Snapshot): void => {
+  if (!broker) return
+  const gauge = addGauge(registry)
+  gauge('doorward_broker_connected', '1 with a connection to the broker', Number(broker.connected))
+  if (broker.waiting !== undefined)
+    gauge('doorward_broker_waiting', 'Events that no worker has taken', broker.waiting)
+  addCounter(registry)(
+    'doorward_broker_redeliveries_total',
+    'Runs that were given to another worker',
+    broker.redelivered,
+  )
+  gauge(
+    'doorward_machines',
+    'Machines that reported themselves in the last 30 seconds',
+    (['door', 'worker', 'both'] as const).map((role) => [
+      { role },
+      machines.filter((machine) => machine.role === role).length,
+    ]),
+  )
+  const loads = machines.flatMap(({ name: machine, agents }) =>
+    agents.map(({ name: agent, ...load }) => ({ labels: { machine, agent }, ...load })),
+  )
+  const sample = (of: 'running' | 'free') => loads.map((load) => [load.labels, load[of]] as const)
+  gauge('doorward_machine_agents_running', 'Runs on a machine', sample('running'))
+  gauge('doorward_machine_agents_free', 'Runs that a machine could start', sample('free'))
 }
 
 const collectWebhooks = (registry: Registry, { webhooks }: Snapshot): void => {

@@ -41,6 +41,7 @@ describe('menu', () => {
       [
         'Ready · 0 webhooks · 127.0.0.1:18789',
         '(hidden)',
+        '(hidden)',
         '---',
         'Accounts >',
         'Recent events >',
@@ -66,6 +67,7 @@ describe('menu', () => {
       [
         'Needs you · 0 webhooks · 127.0.0.1:18789',
         '! Last run failed: /github, agent-timeout = show-event evt_1',
+        '(hidden)',
         '---',
         'Accounts >',
         'Recent events >',
@@ -87,6 +89,7 @@ describe('menu', () => {
       unreachable,
       [
         'Daemon not running · last seen 13:04',
+        '(hidden)',
         '(hidden)',
         '---',
         'Accounts >',
@@ -110,6 +113,7 @@ describe('menu', () => {
       [
         'Looking for the daemon…',
         '(hidden)',
+        '(hidden)',
         '---',
         'Accounts >',
         'Recent events >',
@@ -127,6 +131,23 @@ describe('menu', () => {
       ],
     ],
   ]
+  it('has a row for the machines that share the queue', () => {
+    const machine = { version: '0.1.0', seenAt: '2026-01-02T03:04:05.000Z' }
+    const machines = [
+      { ...machine, name: 'edge', role: 'door' as const, agents: [] },
+      {
+        ...machine,
+        name: 'tower',
+        role: 'worker' as const,
+        agents: [{ name: 'echo', running: 2, free: 0 }],
+      },
+    ]
+    const row = (isConnected: boolean) =>
+      menu(connected({ broker: { connected: isConnected, redelivered: 0 }, machines }))[2]
+    assert.deepEqual(row(true), { text: '2 machines: edge door, tower 2 running' })
+    assert.deepEqual(row(false), { text: 'Machines: no broker' })
+  })
+
   for (const [what, view, rows] of table)
     it(`has these rows for ${what}`, () => {
       assert.deepEqual(menu(view).map(written), rows)

@@ -6,6 +6,16 @@ import { eventWith, statusWith } from '../support/daemon/fake-daemon.ts'
 const full = statusWith({
   publicUrl: 'https://hooks.example.com',
   queue: { waiting: 1, running: 2, bytes: 3 },
+  broker: { connected: true, server: 'nats.example:4222', waiting: 1, redelivered: 2 },
+  machines: [
+    {
+      name: 'tower',
+      role: 'worker',
+      version: '0.1.0',
+      seenAt: '2026-01-02T03:04:05.000Z',
+      agents: [{ name: 'echo', running: 1, free: 3 }],
+    },
+  ],
   providers: [
     {
       provider: 'github',

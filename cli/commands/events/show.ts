@@ -54,6 +54,7 @@ const getFields = (event: EventDetail, { paint }: Terminal, now: Date): Field[] 
     ...optional('signature', describeSignature(event)),
     ...optional('bytes', event.size),
     ...optional('agent', event.agent),
+    ...optional('machine', event.machine),
     ...(event.attempts > 0 ? optional('attempts', event.attempts) : []),
     ...event.targets.map((result): Field => [
       'target',

@@ -130,6 +130,40 @@ describe('cli: the status on one screen', () => {
     ])
   })
 
+  it('shows the machines that share the queue', () => {
+    const shared = statusWith({
+      version: '0.0.0',
+      startedAt: inMs(-2 * hour),
+      broker: { connected: true, server: 'nats.example:4222', waiting: 3, redelivered: 1 },
+      machines: [
+        { name: 'edge', role: 'door', version: '0.0.0', seenAt: inMs(-2000), agents: [] },
+        {
+          name: 'tower',
+          role: 'worker',
+          version: '0.0.1',
+          seenAt: inMs(-90_000),
+          agents: [
+            { name: 'claude', running: 1, free: 1 },
+            { name: 'echo', running: 0, free: 4 },
+          ],
+        },
+      ],
+    })
+    const shown = statusLines(shared, now, { columns: 120, paint: plain })
+    assert.deepEqual(shown.slice(2, 7), [
+      'broker connected to nats.example:4222, 3 for workers, 1 given to another worker',
+      '',
+      'Machines',
+      '  edge   door, seen less than a minute ago',
+      '  tower  worker, claude 1 of 2, echo 0 of 4, doorward 0.0.1, seen 1 min ago',
+    ])
+    const lost = statusWith({ broker: { connected: false, redelivered: 0 } })
+    assert.match(
+      statusLines(lost, now, { columns: 120, paint: plain }).join(),
+      /broker not connected/,
+    )
+  })
+
   it('advises a new login only where one mends it', () => {
     const over = ['fake', 'lost', 'torn', 'dir'].map((provider) =>
       token({ provider, status: 'needs-login', account: null }),
