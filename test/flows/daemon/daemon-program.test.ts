@@ -41,6 +41,20 @@ describe('flow: the program of the daemon', () => {
     }
   })
 
+  it('loads no file that loads it in turn, and would not be complete yet', async () => {
+    const imports = new Map<string, string[]>()
+    for (const name of await partsOfDaemon()) {
+      const text = await readFile(join(bin, name), 'utf8')
+      const loaded = [...text.matchAll(/\brequire\("\.\/([^"]+)"\)/g)].map(([, id = '']) => id)
+      imports.set(name, loaded)
+    }
+    const visit = (name: string, path: readonly string[]): void => {
+      assert.ok(!path.includes(name), [...path, name].join(' -> '))
+      for (const next of imports.get(name) ?? []) visit(next, [...path, name])
+    }
+    for (const name of imports.keys()) visit(name, [])
+  })
+
   it('runs as ES modules do, where a write to what cannot be written throws', async () => {
     for (const name of await readdir(bin)) {
       if (!name.endsWith('.cjs')) continue
