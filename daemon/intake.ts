@@ -1,14 +1,15 @@
 import type { EventRecord } from '../shared/api.ts'
 import type { Gateway } from '../shared/config/schema.ts'
 import { currentStage } from '../shared/event-stages.ts'
-import { EventQueue, type RemoteLoad } from './queue.ts'
+import { EventQueue, type RemoteLoad } from './queue/event-queue.ts'
+import type { Queue } from './queue/queue.ts'
 import type { Memory } from './state.ts'
 import { type ByteBudget, createByteBudget } from './util/byte-budget.ts'
 
 /** The limits on accepted work: how many events wait and run, and how many bytes they take. */
 export type Intake = {
   readonly budget: ByteBudget
-  readonly queue: EventQueue
+  readonly queue: Queue
   /** What the daemon before a restart still runs. */
   readonly remote: RemoteJobs
   /** How many accepted events a stop would wait for. */

@@ -10,7 +10,7 @@ import type { LiveConfig } from './config/live-config.ts'
 import type { CatchUp } from './catch-up/catch-up.ts'
 import type { Metrics } from './metrics/metrics.ts'
 import type { OAuth } from './oauth/oauth.ts'
-import type { EventQueue } from './queue.ts'
+import type { Queue } from './queue/queue.ts'
 import type { RunBudgets } from './webhook/rules/budgets.ts'
 
 export type StatusParts = {
@@ -22,7 +22,7 @@ export type StatusParts = {
   /** The address for senders of webhooks, when it is not `url`. */
   readonly publicUrl: () => string | undefined
   readonly isStopping: () => boolean
-  readonly queue: EventQueue
+  readonly queue: Queue
   readonly budget: ByteBudget
   readonly events: EventStore
   readonly oauth: OAuth
@@ -55,6 +55,7 @@ export const buildStatus = async (parts: StatusParts): Promise<Status> => {
     ...(parts.isStopping() && { stopping: true }),
     queue: { ...queue.counts(), bytes: parts.budget.used() },
     timings: await parts.metrics.timings(),
+    ...queue.machines?.(),
     providers,
     tokens,
     webhooks: parts.webhooks(),

@@ -21,7 +21,7 @@ export type CatchUpParts = {
   readonly current: () => Pick<Engine, 'byPath'>
   readonly open: (provider: ReadWebhook['source']['provider']) => Source
   /** Throws why the webhook refuses it. */
-  readonly accept: (delivery: FetchedDelivery, webhook: CompiledWebhook) => unknown
+  readonly accept: (delivery: FetchedDelivery, webhook: CompiledWebhook) => Promise<unknown>
   readonly events: EventStore
   readonly log: Pick<Log, 'warn'>
   /** False once another process serves. */
@@ -197,7 +197,7 @@ export class CatchUp {
       try {
         const fetched = await past?.fetch(webhook.source, id, this.#parts.signal)
         if (!this.#isServing()) break
-        if (fetched && this.#accept(fetched, webhook)) run += 1
+        if (fetched && (await this.#accept(fetched, webhook))) run += 1
         else {
           refused += 1
           this.#write((journal) => journal.finish(webhook.source, [deliveryId]))
@@ -214,9 +214,9 @@ export class CatchUp {
   }
 
   /** False when the webhook refuses it for good. Throws where it may take it later. */
-  #accept(fetched: FetchedDelivery, webhook: CompiledWebhook): boolean {
+  async #accept(fetched: FetchedDelivery, webhook: CompiledWebhook): Promise<boolean> {
     try {
-      this.#parts.accept(fetched, webhook)
+      await this.#parts.accept(fetched, webhook)
       return true
     } catch (error) {
       const isPassing =

@@ -44,7 +44,8 @@ export type PipelineParts = RunRulesParts & {
 
 /**
  * Takes one delivery as far as the queue, with one configuration from start to end. Throws why it is
- * refused, after adding that as an event. Nothing after the body is asynchronous.
+ * refused, after adding that as an event. Nothing after the body is asynchronous, unless another machine has
+ * to confirm it.
  */
 export const acceptDelivery = async (
   request: IncomingMessage,
@@ -82,7 +83,8 @@ export const acceptDelivery = async (
       const source = getKeySource(webhook.scheme)
       if (source) delivery.remoteKey = await parts.remoteKeys.find(source, headers, bytes)
       const check = () => verifyOrDiagnose(body.bytes, delivery, request, parts.diagnose)
-      return processBody(delivery, body, check, runEvent, parts)
+      const accepted = processBody(delivery, body, check, runEvent, parts)
+      return accepted instanceof Promise ? await accepted : accepted
     } finally {
       body.release()
     }
@@ -102,12 +104,12 @@ export type FetchedDelivery = {
  * The second door: takes a delivery that was read from the API of its sender. No signature can be checked, as
  * the API does not have the bytes that were signed; all else is as for one that was sent here.
  */
-export const acceptFetched = (
+export const acceptFetched = async (
   { rawHeaders, bytes }: FetchedDelivery,
   webhook: CompiledWebhook,
   { maxBodyBytes, runEvent }: Engine,
   parts: PipelineParts,
-): Accepted => {
+): Promise<Accepted> => {
   const delivery: Delivery = {
     webhook,
     headers: headersNamed(rawHeaders, webhook.headerNames),
@@ -123,7 +125,7 @@ export const acceptFetched = (
   try {
     const body = holdBytes(bytes, { maxBodyBytes, budget: parts.budget })
     try {
-      return processBody(delivery, body, () => trustFetched(bytes), runEvent, parts)
+      return await processBody(delivery, body, () => trustFetched(bytes), runEvent, parts)
     } finally {
       body.release()
     }
@@ -139,7 +141,7 @@ const processBody = (
   check: () => VerifiedBody,
   runEvent: RunEvent,
   parts: PipelineParts,
-): Accepted => {
+): Accepted | Promise<Accepted> => {
   const { webhook, headers, receivedAt } = delivery
   const { scheme } = webhook
   const now = receivedAt.getTime()

@@ -61,7 +61,13 @@ describe('the sample configuration', () => {
       public_port: 18_790,
       public_url: 'https://example.ngrok.app',
     })
-    assert.deepEqual(parsed.queue, fileSchemas.gateway.parse({}).queue)
+    assert.deepEqual(parsed.queue, {
+      ...fileSchemas.gateway.parse({}).queue,
+      creds_env: 'NATS_CREDS',
+      nkey_env: 'NATS_NKEY',
+      token_env: 'NATS_TOKEN',
+      ca_env: 'NATS_CA',
+    })
   })
 
   for (const name of names) {

@@ -4,7 +4,7 @@ import { DoorwardError } from '../../../shared/errors.ts'
 import { isForModel } from '../../../shared/config/rule.ts'
 import { isFinal } from '../../events/event-record.ts'
 import type { EventStore } from '../../events/event-store.ts'
-import type { EventQueue } from '../../queue.ts'
+import type { Queue } from '../../queue/queue.ts'
 import type { Engine } from '../engine.ts'
 import { toUpdateKey } from '../rules/groups.ts'
 import { createScope } from '../event-scope.ts'
@@ -189,7 +189,7 @@ const whyNot = ({ kind, state, code }: EventRecord): string => {
 
 type CancelParts = {
   readonly events: EventStore
-  readonly queue: Pick<EventQueue, 'cancel'>
+  readonly queue: Pick<Queue, 'cancel'>
   /** Cancels what the daemon before a restart still runs. */
   readonly cancelRemote: (id: string) => void
 }

@@ -51,7 +51,8 @@ export const createRunToEnd = (parts: RunToEndParts): RunToEnd => {
   return async (run) => {
     const { id, event, queuedMs, signal, change } = run
     const before = events.record(id)
-    const attempts = (before?.attempts ?? 0) + 1
+    // The attempt of a machine that ran its agent goes on.
+    const attempts = (before?.attempts ?? 0) + (before?.state === 'running' ? 0 : 1)
     const { targets: earlier } = before ?? waitingFor(event.targets)
     let { code } = event
     let stage: Extract<Stage, 'agent' | 'deliver'> = 'agent'
@@ -130,7 +131,7 @@ const createBringToTargets =
   }
 
 /** True when no target can be used, which is known before the agent runs. */
-const hasNoWayOut = ({ targets }: AcceptedEvent): boolean =>
+export const hasNoWayOut = ({ targets }: AcceptedEvent): boolean =>
   targets.length > 0 && targets.every(({ kind }) => kind === 'invalid')
 
 const describeAnswer = ({ cut, note }: Answer, notes: readonly string[]): string =>
@@ -140,7 +141,7 @@ const describeAnswer = ({ cut, note }: Answer, notes: readonly string[]): string
     ...notes,
   ].join('; ')
 
-const failedEnd = (stage: Stage, error: unknown): Partial<EventRecord> => {
+export const failedEnd = (stage: Stage, error: unknown): Partial<EventRecord> => {
   const known = error instanceof DoorwardError ? error : undefined
   const detail = known?.localDetail ?? known?.message ?? 'something went wrong inside the daemon'
   return { state: 'failed', stage, code: known?.code ?? 'internal', detail }

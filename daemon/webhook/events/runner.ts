@@ -1,15 +1,16 @@
 import type { EventRecord, Stage } from '../../../shared/api.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
 import { currentStage } from '../../../shared/event-stages.ts'
 import type { SeenCode } from '../../delivery/sender.ts'
 import { type EventChanges, newEventId } from '../../events/event-record.ts'
-import type { EventQueue, Job } from '../../queue.ts'
+import type { Job, Placed, Queue } from '../../queue/queue.ts'
 import { cancelled, isCancelled } from '../../util/abort.ts'
 import type { SeenDeliveries } from '../dedupe.ts'
 import type { RunBudgets } from '../rules/budgets.ts'
 import type { EventGroups } from '../rules/groups.ts'
 import { waitingAgain, waitingFor } from '../targets.ts'
 import type { AcceptedEvent, RetryableEvents } from './accepted-event.ts'
-import { createRunToEnd, type RunToEndParts } from './run-to-end.ts'
+import { createRunToEnd, failedEnd, hasNoWayOut, type RunToEndParts } from './run-to-end.ts'
 
 /*
  * The second half of the story of a delivery, after the response to the sender:
@@ -21,11 +22,16 @@ import { createRunToEnd, type RunToEndParts } from './run-to-end.ts'
  */
 
 export type RunEvent = {
+  /** Another machine has to confirm what is accepted. */
+  readonly needsConfirmation: boolean
   /**
-   * Puts the events of one delivery into the queue, all or none, and returns their ids. Throws `queue-full`,
-   * `body-too-large` or `stopping`.
+   * Puts the events of one delivery into the queue, and returns their ids: all or none, but where another
+   * machine has to confirm them, those that it has taken. Throws `queue-full`, `body-too-large`, `stopping`, or
+   * `unavailable`.
    */
-  readonly accept: (events: readonly AcceptedEvent[]) => readonly string[]
+  readonly accept: (
+    events: readonly AcceptedEvent[],
+  ) => readonly string[] | Promise<readonly string[]>
   /**
    * Puts a failed event into the queue again: with its answer only for the targets that do not have it
    * yet, else for its agent. Throws `queue-full`, `body-too-large` or `stopping`.
@@ -35,10 +41,12 @@ export type RunEvent = {
   readonly afresh: (id: string, event: AcceptedEvent) => void
   /** Queues an event that was accepted before a restart, whatever the limits are. */
   readonly requeue: (id: string, event: AcceptedEvent, answer?: string) => void
+  /** The job of an event that is in the store. */
+  readonly toJob: (id: string, event: AcceptedEvent, answer?: string) => Job
 }
 
 export type RunEventParts = RunToEndParts & {
-  readonly queue: EventQueue
+  readonly queue: Queue
   readonly deliveries: SeenDeliveries
   /** For a retry. */
   readonly kept: RetryableEvents<AcceptedEvent>
@@ -79,7 +87,26 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
     if (coalesced) groups.join(id, receivedAt, coalesced, groupActions)
   }
 
+  const addPlaced = (
+    ids: readonly string[],
+    given: readonly AcceptedEvent[],
+    placed: readonly Placed[],
+  ): readonly string[] => {
+    given.forEach((event, index) => {
+      const id = ids[index] ?? ''
+      if (placed[index] === 'queued') add(id, event)
+      else if (placed[index] === 'duplicate')
+        events.add(event.receivedAt, { ...event.known, ...duplicateEnd }, id)
+    })
+    const refused = placed.find((one) => one instanceof DoorwardError)
+    // The sender delivers it again, for those alone.
+    if (refused) throw refused
+    return ids
+  }
+
   return {
+    needsConfirmation: queue.machines !== undefined,
+    toJob,
     requeue: (id, event, answer) => {
       queue.addAccepted(toJob(id, event, answer))
       const { receivedAt, coalesced } = event
@@ -91,7 +118,8 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
         const { coalesced } = event
         return coalesced ? { ...event, coalesced: groups.stamp(coalesced) } : event
       })
-      queue.addAll(stamped.map((event, index) => toJob(ids[index] ?? '', event)))
+      const placed = queue.addAll(stamped.map((event, index) => toJob(ids[index] ?? '', event)))
+      if (placed) return placed.then((each) => addPlaced(ids, stamped, each))
       // The jobs start in a later turn, after the events are added.
       stamped.forEach((event, index) => add(ids[index] ?? '', event))
       return ids
@@ -137,8 +165,26 @@ const createToJob = (
       if (isForSender(changes) && payload) kept.keep(id, { ...latest, payload: undefined })
     }
 
+    const finish = (outcome: EventChanges, wasCancelled: boolean, wasStopped: boolean) => {
+      const newer = wasCancelled ? groups.replacedBy(id) : undefined
+      const ended =
+        newer !== undefined
+          ? { ...outcome, ...supersededEnd(newer, 'agent') }
+          : wasCancelled
+            ? { ...outcome, ...describeCancel(outcome.stage) }
+            : outcome
+      end(ended)
+      const { state, stage, code } = ended
+      const details = { event: id, ...toPlace(event), state, stage, code }
+      // After the stop it cannot be retried.
+      if (state === 'failed' && wasStopped && !wasCancelled)
+        log.warn({ ...details, ...atSender(event) }, 'event not finished')
+      else log.info(details, 'event')
+    }
+
     return {
       id,
+      event: answer === undefined && !hasNoWayOut(event) ? event : undefined,
       agentName: webhook.agentName,
       agentConcurrency: webhook.agent.concurrency,
       bytes: Buffer.byteLength(answer ?? prompt) + (payload?.length ?? 0),
@@ -153,21 +199,9 @@ const createToJob = (
         const outcome = await runToEnd(run)
         if (isOver) return
         const wasCancelled = isCancelled(signal) && outcome.state === 'failed'
-        const newer = wasCancelled ? groups.replacedBy(id) : undefined
-        const ended =
-          newer !== undefined
-            ? { ...outcome, ...supersededEnd(newer, 'agent') }
-            : wasCancelled
-              ? { ...outcome, ...describeCancel(outcome.stage) }
-              : outcome
-        end(ended)
-        const { state, stage, code } = ended
-        const details = { event: id, ...toPlace(event), state, stage, code }
-        // After the stop it cannot be retried.
-        if (state === 'failed' && signal.aborted && !wasCancelled)
-          log.warn({ ...details, ...atSender(event) }, 'event not finished')
-        else log.info(details, 'event')
+        finish(outcome, wasCancelled, signal.aborted)
       },
+      fail: (error, why) => finish(failedEnd('agent', error), why === cancelled, false),
       drop: (why) => {
         const newer = groups.replacedBy(id)
         if (newer !== undefined) {
@@ -195,6 +229,11 @@ const supersededEnd = (newer: string, stage: 'queue' | 'agent'): EventChanges =>
   code: 'superseded',
   detail: `a newer event replaced it ${whenAt[stage]}: ${newer}`,
 })
+
+const duplicateEnd = {
+  state: 'duplicate',
+  detail: 'the same delivery was accepted before, here or by another door',
+} as const
 
 const noReason = { stage: undefined, code: undefined, detail: undefined }
 

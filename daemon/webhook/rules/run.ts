@@ -46,8 +46,15 @@ export type RunRulesParts = ContactParts & {
   readonly log: Pick<Log, 'warn'>
 }
 
-/** Queues an event for each rule that matches, or adds one event that says why there is none. */
-export const runRules = (read: Read, runEvent: RunEvent, parts: RunRulesParts): Accepted => {
+/**
+ * Queues an event for each rule that matches, or adds one event that says why there is none. A promise only
+ * where another machine has to confirm them.
+ */
+export const runRules = (
+  read: Read,
+  runEvent: RunEvent,
+  parts: RunRulesParts,
+): Accepted | Promise<Accepted> => {
   const { delivery, scope, key, release } = read
   const { webhook, headers, receivedAt } = delivery
   const rules = chooseRules(webhook, headers, scope)
@@ -67,23 +74,62 @@ export const runRules = (read: Read, runEvent: RunEvent, parts: RunRulesParts): 
   delivery.stage = 'expand'
   const { accepted, ready } = expandEach(due, read, groupOf, parts)
   delivery.stage = 'queue'
-  // The prompts replace the body, whose bytes become free for them.
-  release()
+  // The prompts replace the body, whose bytes become free for them. One that another machine has to confirm
+  // keeps both until then.
+  if (!runEvent.needsConfirmation) release()
+  const answer = (ids: readonly string[]) =>
+    answerAccepted(
+      ids,
+      { read, accepted, ready, passed: unseen.filter((rule) => !due.includes(rule)) },
+      parts,
+    )
   const ids = runEvent.accept(accepted)
+  return ids instanceof Promise ? ids.then(answer) : answer(ids)
+}
+
+type Chosen = {
+  readonly read: Read
+  readonly accepted: readonly AcceptedEvent[]
+  /** Their rules. */
+  readonly ready: readonly CompiledRule[]
+  /** Those that have used up their `max_runs`. */
+  readonly passed: readonly CompiledRule[]
+}
+
+/** Keeps what another run needs, counts the runs, and answers the sender. */
+const answerAccepted = (
+  ids: readonly string[],
+  { read, accepted, ready, passed }: Chosen,
+  parts: RunRulesParts,
+): Accepted => {
+  const { delivery, verified } = read
+  const { webhook, headers, receivedAt } = delivery
   const shown = withoutProof(headers, webhook.scheme)
-  const kept = { body: read.verified.compact(), headers: shown, receivedAt }
-  accepted.forEach(({ known, delivery: seenAs }, index) =>
-    parts.payloads.keep(ids[index] ?? '', { ...kept, known, delivery: seenAs }),
-  )
-  for (const rule of ready) parts.budgets.count(rule, performance.now())
+  const kept = { body: verified.compact(), headers: shown, receivedAt }
+  const placed = ids.map((id) => statusOf(id, parts))
+  accepted.forEach(({ known, delivery: seenAs }, index) => {
+    if (placed[index] === 'accepted')
+      parts.payloads.keep(ids[index] ?? '', { ...kept, known, delivery: seenAs })
+  })
+  ready.forEach((rule, index) => {
+    if (placed[index] === 'accepted') parts.budgets.count(rule, performance.now())
+  })
   const events = [
-    ...ids.map((id, index) => ({ id, status: 'accepted' as const, rule: ready[index]?.name })),
-    ...unseen.filter((rule) => !due.includes(rule)).map((rule) => passOver(delivery, rule, parts)),
+    ...ids.map((id, index) => ({
+      id,
+      status: placed[index] ?? 'accepted',
+      rule: ready[index]?.name,
+    })),
+    ...passed.map((rule) => passOver(delivery, rule, parts)),
   ]
   const [{ id, status } = { id: '', status: 'accepted' as const }] = events
   const answer = toAccepted(delivery, id, status)
   return events.length > 1 ? { ...answer, events } : answer
 }
+
+/** Another door may have accepted it. */
+const statusOf = (id: string, { events }: RunRulesParts): 'accepted' | 'duplicate' =>
+  events.record(id)?.state === 'duplicate' ? 'duplicate' : 'accepted'
 
 /**
  * The events of these rules. A template that cannot be filled rejects its own rule alone; throws the reason

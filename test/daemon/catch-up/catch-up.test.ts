@@ -58,7 +58,7 @@ describe('when deliveries are caught up', () => {
       journalFile: join(folder, 'catch-up'),
       current: () => ({ byPath: webhooksByPath(open(definitions), env) }),
       open: (provider) => openSource(provider, { config: open(definitions), env }, access),
-      accept: ({ rawHeaders }) => void accepted.push(rawHeaders[3] ?? ''),
+      accept: async ({ rawHeaders }) => accepted.push(rawHeaders[3] ?? ''),
       events: new EventStore(10),
       log: { warn: () => undefined },
       isServing: () => true,

@@ -1,42 +1,11 @@
-import { DoorwardError } from '../shared/errors.ts'
-import { deferToTickEnd } from './http/turn-batching.ts'
-import { cancelled, longTimeout } from './util/abort.ts'
-import type { ByteBudget } from './util/byte-budget.ts'
+import { DoorwardError } from '../../shared/errors.ts'
+import { deferToTickEnd } from '../http/turn-batching.ts'
+import { cancelled, longTimeout } from '../util/abort.ts'
+import type { ByteBudget } from '../util/byte-budget.ts'
+import type { Job, Queue, QueueLimits } from './queue.ts'
 
 /** The abort reason for a job whose program gets little time to exit on its own (`agents/process.ts`). */
 const immediately = 'immediately'
-
-/** One accepted event on its way to its agent. */
-export type Job = {
-  /** The event's id. */
-  readonly id: string
-  readonly agentName: string
-  /** How many jobs of this agent may run at once. */
-  readonly agentConcurrency: number
-  /** The memory that it takes while it waits. */
-  readonly bytes: number
-  /** False for one that waits for something else than its agent. */
-  readonly isReady?: (isStopping: boolean) => boolean
-  /** A retry that only delivers the answer of an earlier run. */
-  readonly onlyDelivers: boolean
-  /**
-   * Never rejects. The signal says that the daemon cannot wait any longer, or that the event is cancelled.
-   * `agentIsDone`, called at most once, says that the rest needs no agent, so that the next job may have it.
-   */
-  readonly run: (signal: AbortSignal, agentIsDone: () => void) => Promise<void>
-  /**
-   * Called instead of `run` when the daemon stops before the job starts, or when it is cancelled; and
-   * after `run` when a job does not end although it was aborted, and the daemon exits without it.
-   */
-  readonly drop: (why?: typeof cancelled) => void
-}
-
-export type QueueLimits = {
-  /** How many events may wait. */
-  readonly maxEvents: number
-  /** How many agents may run at once. */
-  readonly concurrency: number
-}
 
 type QueueOptions = QueueLimits & {
   readonly budget: ByteBudget
@@ -77,8 +46,8 @@ const usualWithoutAgentMs = 210_000
 /** How long jobs may start one after another before requests are served again, in milliseconds. */
 const longestTurnMs = 5
 
-/** First in, first out per agent; agents take turns under the global limit. */
-export class EventQueue {
+/** The queue in memory: first in, first out per agent; agents take turns under the global limit. */
+export class EventQueue implements Queue {
   #maxEvents: number
   #concurrency: number
   readonly #budget: ByteBudget
@@ -116,16 +85,11 @@ export class EventQueue {
     this.#remote = options.remote ?? noRemoteLoad
   }
 
-  /** As `addAll`, for one. */
   add(job: Job): void {
     this.addAll([job])
   }
 
-  /**
-   * Takes all jobs or none; each then runs or is dropped. Throws `queue-full` (count or bytes),
-   * `body-too-large` where they could never fit, or `stopping`.
-   */
-  addAll(jobs: readonly Job[]): void {
+  addAll(jobs: readonly Job[]): undefined {
     const bytes = jobs.reduce((sum, job) => sum + job.bytes, 0)
     if (this.#isDraining)
       throw new DoorwardError('stopping', 'the daemon is stopping', {
@@ -142,12 +106,10 @@ export class EventQueue {
     for (const job of jobs) this.#append(job)
   }
 
-  /** Takes a job that another process has accepted, whatever the limits are here. */
   addAccepted(job: Job): void {
     this.#append(this.#budget.take(job.bytes) ? job : { ...job, bytes: 0 })
   }
 
-  /** Drops the job of this event, or stops it when it runs; false when it is not here. */
   cancel(id: string): boolean {
     const run = this.#runs.find(({ job }) => job.id === id)
     run?.control.abort(cancelled)
@@ -165,47 +127,38 @@ export class EventQueue {
     return false
   }
 
-  /** With the jobs of another process. */
   counts(): { readonly waiting: number; readonly running: number } {
     return { waiting: this.#waiting, running: this.#runs.length + this.#remote.events() }
   }
 
-  /** Starts what may start now: a job of another process has ended. */
   trigger(): void {
     this.#schedulePump()
   }
 
-  /** Sets other limits; jobs that wait or run stay. */
   resize({ maxEvents, concurrency }: QueueLimits): void {
     this.#maxEvents = maxEvents
     this.#concurrency = concurrency
     this.#schedulePump()
   }
 
-  /** Starts nothing until `resume`; returns what waits. */
   pause(): readonly Job[] {
     this.#isPaused = true
     return [...this.#waitingOf.values()].flat()
   }
 
-  /** Starts jobs here again. */
   resume(): void {
     this.#isPaused = false
     this.#passOn = undefined
     this.#schedulePump()
   }
 
-  /** From now on jobs that wait, or are added, go to another process instead of being started. */
   passOn(send: (job: Job) => void): void {
     this.#isPaused = false
     this.#passOn = send
     this.#pump()
   }
 
-  /**
-   * Takes no more and waits for what there is; after `timeoutMs` drops what waits and aborts what runs.
-   * Without a time it waits for as long as the jobs take; a second call can still set one.
-   */
+  /** Without a time it waits for as long as the jobs take; a second call can still set one. */
   async drain(timeoutMs?: number): Promise<void> {
     this.#isDraining = true
     this.#idle ??= new Promise<void>((resolve) => {
@@ -220,10 +173,13 @@ export class EventQueue {
     clearTimeout(this.#lastWait)
   }
 
-  /** Aborts what runs without giving it much time; for a second signal. */
   abort(): void {
     this.#isDraining = true
     this.#abortRuns(immediately)
+  }
+
+  async close(): Promise<void> {
+    // There is no connection.
   }
 
   #append(job: Job): void {

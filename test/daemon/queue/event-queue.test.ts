@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
-import { createByteBudget } from '../../daemon/util/byte-budget.ts'
-import { EventQueue, type Job } from '../../daemon/queue.ts'
+import { createByteBudget } from '../../../daemon/util/byte-budget.ts'
+import { EventQueue } from '../../../daemon/queue/event-queue.ts'
+import type { Job } from '../../../daemon/queue/queue.ts'
 
 type Limits = Partial<ConstructorParameters<typeof EventQueue>[0]> & { maxBytes?: number }
 
@@ -40,6 +41,7 @@ const setUp = (limits: Limits = {}) => {
         })
       }),
     drop: () => log.push(`drop ${name}`),
+    fail: () => log.push(`fail ${name}`),
     ...more,
   })
   const end = async (name: string) => {

@@ -1,0 +1,82 @@
+import type { Status } from '../../shared/api.ts'
+import type { DoorwardError } from '../../shared/errors.ts'
+import type { cancelled } from '../util/abort.ts'
+import type { AcceptedEvent } from '../webhook/events/accepted-event.ts'
+
+/*
+ * Where accepted events wait for their agent. There are two engines: `EventQueue` in memory, and for several
+ * machines NATS, which has the first for what it delivers.
+ */
+
+/** One accepted event on its way to its agent. */
+export type Job = {
+  /** The event's id. */
+  readonly id: string
+  readonly agentName: string
+  /** How many jobs of this agent may run at once. */
+  readonly agentConcurrency: number
+  /** The memory that it takes while it waits. */
+  readonly bytes: number
+  /** What its agent is asked, on another machine too; undefined where no agent has to run. */
+  readonly event?: AcceptedEvent | undefined
+  /** False for one that waits for something else than its agent. */
+  readonly isReady?: (isStopping: boolean) => boolean
+  /** A retry that only delivers the answer of an earlier run. */
+  readonly onlyDelivers: boolean
+  /**
+   * Never rejects. The signal says that the daemon cannot wait any longer, or that the event is cancelled.
+   * `agentIsDone`, called at most once, says that the rest needs no agent, so that the next job may have it.
+   */
+  readonly run: (signal: AbortSignal, agentIsDone: () => void) => Promise<void>
+  /**
+   * Called instead of `run` when the daemon stops before the job starts, or when it is cancelled; and
+   * after `run` when a job does not end although it was aborted, and the daemon exits without it.
+   */
+  readonly drop: (why?: typeof cancelled) => void
+  /** Called instead of `run` when its agent has failed on another machine. */
+  readonly fail: (error: unknown, why?: typeof cancelled) => void
+}
+
+export type QueueLimits = {
+  /** How many events may wait. */
+  readonly maxEvents: number
+  /** How many agents may run at once. */
+  readonly concurrency: number
+}
+
+export type Queue = {
+  /**
+   * Takes all jobs or none; each then runs or is dropped. Throws `queue-full` (count or bytes),
+   * `body-too-large` where they could never fit, or `stopping`. A promise where another machine has to confirm
+   * them: it says of each what became of it.
+   */
+  readonly addAll: (jobs: readonly Job[]) => Promise<readonly Placed[]> | undefined
+  /** Takes one that its owner runs again. */
+  readonly add: (job: Job) => void
+  /** Takes a job that another process has accepted, whatever the limits are here. */
+  readonly addAccepted: (job: Job) => void
+  /** Drops the job of this event, or stops it when it runs; false when it is not here. */
+  readonly cancel: (id: string) => boolean
+  /** What waits and runs here, with the jobs of another process. */
+  readonly counts: () => { readonly waiting: number; readonly running: number }
+  /** Starts what may start now: a job of another process has ended. */
+  readonly trigger: () => void
+  /** Sets other limits; jobs that wait or run stay. */
+  readonly resize: (limits: QueueLimits) => void
+  /** Starts nothing until `resume`; returns what waits here. */
+  readonly pause: () => readonly Job[]
+  readonly resume: () => void
+  /** From now on jobs that wait, or are added, go to another process instead of being started. */
+  readonly passOn: (send: (job: Job) => void) => void
+  /** Takes no more and waits for what there is; after `timeoutMs` drops what waits and aborts what runs. */
+  readonly drain: (timeoutMs?: number) => Promise<void>
+  /** Aborts what runs without giving it much time; for a second signal. */
+  readonly abort: () => void
+  /** The last step of the process: no job runs any more. */
+  readonly close: () => Promise<void>
+  /** Of several machines. */
+  readonly machines?: () => Pick<Status, 'broker' | 'machines'>
+}
+
+/** What became of a job that another machine had to confirm. */
+export type Placed = 'queued' | 'duplicate' | DoorwardError
