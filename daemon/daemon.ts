@@ -39,8 +39,8 @@ import { createEngine } from './webhook/engine.ts'
 import { Workspaces } from './workspace/workspaces.ts'
 import { createDeliveryWaiters } from './webhook/payload-shape.ts'
 import { createRejectionLog } from './webhook/rejection-log.ts'
-import { KeptPayloads } from './webhook/events/accepted-event.ts'
 import { cancelEvent, retryEvent, runEventAgain } from './webhook/events/control.ts'
+import { KeptPayloads } from './webhook/events/kept-payloads.ts'
 import { acceptFetched, type PipelineParts } from './webhook/pipeline.ts'
 import { serveWebhooks } from './webhook/routes.ts'
 import { fetchText, RemoteKeys } from './webhook/senders/remote-keys.ts'
@@ -172,7 +172,7 @@ const createServices = ({ home, processEnv, started, apiToken, predecessor }: St
   const { events } = memory
   const stream = createEventStream(events)
   const intake = createIntake(gateway.queue)
-  const payloads = new KeptPayloads(events, intake.budget)
+  const payloads = new KeptPayloads(events)
   const listeners = new Listeners(gateway.server)
   const daemonFile = new DaemonFile({ home, startedAt, listeners, server: gateway.server, log })
   const succession = new Succession()

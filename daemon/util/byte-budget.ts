@@ -11,33 +11,17 @@ export type ByteBudget = {
   readonly giveBack: (bytes: number) => void
   /** Changes the limit; bytes in use stay counted. */
   readonly resize: (maxBytes: number) => void
-  /** Has this cache of bytes within the budget shrink whenever others need its room. */
-  readonly lendTo: (cache: SpareBytes) => void
-  /** How many bytes a cache may have now. */
-  readonly spare: () => number
-}
-
-/** Bytes that are kept only while there is room. */
-export type SpareBytes = {
-  readonly size: () => number
-  readonly shrink: (maxBytes: number) => void
 }
 
 export const createByteBudget = (initialMaxBytes: number): ByteBudget => {
   let maxBytes = initialMaxBytes
   let used = 0
-  let cache: SpareBytes | undefined
-  const spare = () => Math.max(0, maxBytes - used)
-  const makeRoom = () => {
-    if (cache && cache.size() > spare()) cache.shrink(spare())
-  }
   return {
     used: () => used,
     couldTake: (bytes) => bytes <= maxBytes,
     take: (bytes) => {
       if (used + bytes > maxBytes) return false
       used += bytes
-      makeRoom()
       return true
     },
     giveBack: (bytes) => {
@@ -45,12 +29,7 @@ export const createByteBudget = (initialMaxBytes: number): ByteBudget => {
     },
     resize: (newMaxBytes) => {
       maxBytes = newMaxBytes
-      makeRoom()
     },
-    lendTo: (lent) => {
-      cache = lent
-    },
-    spare,
   }
 }
 

@@ -7,13 +7,11 @@ import { textOfValue } from '../../util/payload-path.ts'
 import { hasBodyToken } from '../body-token.ts'
 import { isForm, isMultipart, type Payload } from '../parse.ts'
 import type { WorkspaceRequest } from '../../workspace/request.ts'
-import type { ByteBudget } from '../../util/byte-budget.ts'
 import type { CompiledRule } from '../compiled-webhook.ts'
 import type { ContextRequest } from '../prompt.ts'
 import type { DeliveryKey } from '../dedupe.ts'
 import type { Coalesced } from '../rules/groups.ts'
-import type { SignatureHeaders } from '../signatures/header.ts'
-import type { VerifiedBody } from '../signatures/verify.ts'
+import type { KeptPayload } from './kept-payloads.ts'
 
 /** An accepted event: everything that is kept of a delivery, without its payload. */
 export type AcceptedEvent = {
@@ -67,16 +65,6 @@ export const createRetryableEvents = <Value>(events: EventStore): RetryableEvent
   }
 }
 
-/** A verified delivery, for another run under another definition. */
-export type KeptPayload = {
-  readonly body: VerifiedBody
-  /** Without signature, token and cookie. */
-  readonly headers: SignatureHeaders
-  readonly receivedAt: Date
-  readonly known: AcceptedEvent['known']
-  readonly delivery: DeliveryKey | undefined
-}
-
 /** True for an agent that gets the payload in a file. */
 export const takesFile = (agent: Agent): boolean =>
   (agent.kind === 'command' || agent.kind === 'http') && agent.event_file === true
@@ -93,49 +81,3 @@ export const toEventFile = (
   const isJson = body.bytes.length > 0 && !isForm(type) && !isMultipart(type)
   return isJson && !hasBodyToken(scheme) ? body.compact().bytes : Buffer.from(textOfValue(payload))
 }
-
-const maxPayloadBytes = 8 * 1024 * 1024
-
-/**
- * The payloads of the newest events, as long as the events are in memory: 8 MiB at most, and only the part of
- * the budget that bodies and waiting events do not need. The oldest are removed first.
- */
-export class KeptPayloads {
-  readonly #byId = new Map<string, KeptPayload>()
-  readonly #budget: ByteBudget
-  #bytes = 0
-
-  constructor(events: Pick<EventStore, 'onForget'>, budget: ByteBudget) {
-    this.#budget = budget
-    budget.lendTo({ size: () => this.#bytes, shrink: (maxBytes) => this.#shrink(maxBytes) })
-    events.onForget((id) => this.#remove(id))
-  }
-
-  get(id: string): KeptPayload | undefined {
-    return this.#byId.get(id)
-  }
-
-  keep(id: string, payload: KeptPayload): void {
-    const room = Math.min(maxPayloadBytes, this.#budget.spare())
-    if (sizeOf(payload) > room) return
-    this.#byId.set(id, payload)
-    this.#bytes += sizeOf(payload)
-    this.#shrink(room)
-  }
-
-  #shrink(maxBytes: number): void {
-    for (const id of this.#byId.keys()) {
-      if (this.#bytes <= maxBytes) break
-      this.#remove(id)
-    }
-  }
-
-  #remove(id: string): void {
-    const payload = this.#byId.get(id)
-    if (!payload) return
-    this.#byId.delete(id)
-    this.#bytes -= sizeOf(payload)
-  }
-}
-
-const sizeOf = ({ body }: KeptPayload): number => body.bytes.buffer.byteLength

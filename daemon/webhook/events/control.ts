@@ -11,11 +11,11 @@ import { createScope } from '../event-scope.ts'
 import type { DeliveryKey, SeenDeliveries } from '../dedupe.ts'
 import {
   type AcceptedEvent,
-  type KeptPayloads,
   type RetryableEvents,
   takesFile,
   toEventFile,
 } from './accepted-event.ts'
+import type { KeptPayloads } from './kept-payloads.ts'
 import { findMiss, readEventKind } from '../rules/choose.ts'
 import { readPayload } from '../parse.ts'
 import { makePrompt } from '../prompt.ts'

@@ -153,8 +153,9 @@ const createToJob = (
       if (!isOver) events.update(id, changes, result === undefined ? undefined : { result })
     }
     const saw = (code: SeenCode | undefined) => {
+      if (!code) return
       latest = { ...latest, code }
-      if (code && !isOver) kept.keep(id, latest)
+      if (!isOver) kept.keep(id, latest)
     }
     const end = (changes: EventChanges) => {
       change(changes)

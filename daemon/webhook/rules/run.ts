@@ -1,9 +1,9 @@
 import { DoorwardError } from '../../../shared/errors.ts'
-import type { SignatureScheme } from '../../../shared/signatures/scheme.ts'
 import { formatDuration } from '../../../shared/text.ts'
 import type { Log } from '../../log/log.ts'
 import { expandWorkspace } from '../../workspace/request.ts'
-import { type AcceptedEvent, type KeptPayloads, toEventFile } from '../events/accepted-event.ts'
+import { type AcceptedEvent, toEventFile } from '../events/accepted-event.ts'
+import type { KeptPayloads } from '../events/kept-payloads.ts'
 import type { CompiledRule } from '../compiled-webhook.ts'
 import { type DeliveryKey, ofRule, type SeenDeliveries } from '../dedupe.ts'
 import {
@@ -19,7 +19,6 @@ import type { EventScope } from '../event-scope.ts'
 import type { Payload } from '../parse.ts'
 import { makePrompt } from '../prompt.ts'
 import type { ContactParts } from '../senders/contact.ts'
-import type { SignatureHeaders } from '../signatures/header.ts'
 import { expandTargets } from '../targets.ts'
 import type { VerifiedBody } from '../signatures/verify.ts'
 import { formatMaxRuns, type RunBudgets } from './budgets.ts'
@@ -59,32 +58,32 @@ export const runRules = (
   const { webhook, headers, receivedAt } = delivery
   const rules = chooseRules(webhook, headers, scope)
   if (typeof rules === 'string') return pass(delivery, 'filtered', rules, parts)
-  const seen = rules.map((rule) => findSeen(rule, key, parts))
-  if (!seen.includes(undefined))
+  const due: Due[] = []
+  const overBudget: CompiledRule[] = []
+  const seen: string[] = []
+  for (const rule of rules) {
+    const before = findSeen(rule, key, parts)
+    // After a rule has failed, a repeated delivery is for that rule alone.
+    if (before !== undefined) seen.push(before)
+    else {
+      const coalesced = toCoalesced(rule, scope, receivedAt)
+      if (mayRun(rule, coalesced, parts)) due.push({ rule, coalesced })
+      else overBudget.push(rule)
+    }
+  }
+  if (seen.length === rules.length)
     return pass(delivery, 'duplicate', `the same delivery as ${seen.join(', ')}`, parts)
-  // After a rule has failed, a repeated delivery is for that rule alone.
-  const unseen = rules.filter((_, index) => seen[index] === undefined)
-  const groupOf = new Map(unseen.map((rule) => [rule, toCoalesced(rule, scope, receivedAt)]))
-  const due = unseen.filter((rule) => {
-    const coalesced = groupOf.get(rule)
-    // What it replaces has not run.
-    const replaces = typeof coalesced === 'object' && parts.groups.hasWaiting(coalesced)
-    return replaces || !parts.budgets.isOver(rule, performance.now())
-  })
   delivery.stage = 'expand'
-  const { accepted, ready } = expandEach(due, read, groupOf, parts)
+  const { accepted, ready } = expandEach(due, read, parts)
   delivery.stage = 'queue'
   // The prompts replace the body, whose bytes become free for them. One that another machine has to confirm
   // keeps both until then.
   if (!runEvent.needsConfirmation) release()
-  const answer = (ids: readonly string[]) =>
-    answerAccepted(
-      ids,
-      { read, accepted, ready, passed: unseen.filter((rule) => !due.includes(rule)) },
-      parts,
-    )
+  const chosen = { read, accepted, ready, overBudget }
   const ids = runEvent.accept(accepted)
-  return ids instanceof Promise ? ids.then(answer) : answer(ids)
+  return ids instanceof Promise
+    ? ids.then((each) => answerAccepted(each, chosen, parts))
+    : answerAccepted(ids, chosen, parts)
 }
 
 type Chosen = {
@@ -93,34 +92,29 @@ type Chosen = {
   /** Their rules. */
   readonly ready: readonly CompiledRule[]
   /** Those that have used up their `max_runs`. */
-  readonly passed: readonly CompiledRule[]
+  readonly overBudget: readonly CompiledRule[]
 }
 
 /** Keeps what another run needs, counts the runs, and answers the sender. */
 const answerAccepted = (
   ids: readonly string[],
-  { read, accepted, ready, passed }: Chosen,
+  { read, accepted, ready, overBudget }: Chosen,
   parts: RunRulesParts,
 ): Accepted => {
   const { delivery, verified } = read
   const { webhook, headers, receivedAt } = delivery
-  const shown = withoutProof(headers, webhook.scheme)
-  const kept = { body: verified.compact(), headers: shown, receivedAt }
   const placed = ids.map((id) => statusOf(id, parts))
-  accepted.forEach(({ known, delivery: seenAs }, index) => {
-    if (placed[index] === 'accepted')
-      parts.payloads.keep(ids[index] ?? '', { ...kept, known, delivery: seenAs })
-  })
-  ready.forEach((rule, index) => {
-    if (placed[index] === 'accepted') parts.budgets.count(rule, performance.now())
-  })
+  const isPlaced = (_: unknown, index: number) => placed[index] === 'accepted'
+  const kept = { body: verified, headers, forms: webhook.scheme.forms, receivedAt }
+  parts.payloads.keep(kept, accepted.filter(isPlaced), ids.filter(isPlaced))
+  for (const rule of ready.filter(isPlaced)) parts.budgets.count(rule, performance.now())
   const events = [
     ...ids.map((id, index) => ({
       id,
       status: placed[index] ?? 'accepted',
       rule: ready[index]?.name,
     })),
-    ...passed.map((rule) => passOver(delivery, rule, parts)),
+    ...overBudget.map((rule) => passOver(delivery, rule, parts)),
   ]
   const [{ id, status } = { id: '', status: 'accepted' as const }] = events
   const answer = toAccepted(delivery, id, status)
@@ -131,41 +125,50 @@ const answerAccepted = (
 const statusOf = (id: string, { events }: RunRulesParts): 'accepted' | 'duplicate' =>
   events.record(id)?.state === 'duplicate' ? 'duplicate' : 'accepted'
 
+/** A rule that a delivery runs, and the group of its event. */
+type Due = { readonly rule: CompiledRule; readonly coalesced: ReturnType<typeof toCoalesced> }
+
+/** Within `max_runs`, or instead of an event that has not run. */
+const mayRun = (
+  rule: CompiledRule,
+  coalesced: Due['coalesced'],
+  { groups, budgets }: RunRulesParts,
+): boolean =>
+  (typeof coalesced === 'object' && groups.hasWaiting(coalesced)) ||
+  !budgets.isOver(rule, performance.now())
+
+type EventOfRule = NonNullable<Accepted['events']>[number]
+
 /**
  * The events of these rules. A template that cannot be filled rejects its own rule alone; throws the reason
  * where no rule is left.
  */
 const expandEach = (
-  rules: readonly CompiledRule[],
+  due: readonly Due[],
   read: Read,
-  groupOf: GroupOf,
   parts: RunRulesParts,
 ): { readonly accepted: readonly AcceptedEvent[]; readonly ready: readonly CompiledRule[] } => {
-  const expandOne = (rule: CompiledRule) => expand(rule, read, groupOf.get(rule))
-  const [only] = rules
-  if (rules.length === 1 && only) return { accepted: [expandOne(only)], ready: rules }
+  const accepted: AcceptedEvent[] = []
+  const ready: CompiledRule[] = []
   const failed = new Map<CompiledRule, DoorwardError>()
-  const accepted = rules.flatMap((rule) => {
+  for (const { rule, coalesced } of due)
     try {
-      return [expandOne(rule)]
+      accepted.push(expand(rule, read, coalesced))
+      ready.push(rule)
     } catch (error) {
       if (!(error instanceof DoorwardError)) throw error
       failed.set(rule, error)
-      return []
     }
-  })
   const [reason] = failed.values()
   if (reason && accepted.length === 0) throw reason
   for (const [rule, error] of failed) addRejected(read.delivery, error, parts, rule)
-  return { accepted, ready: rules.filter((rule) => !failed.has(rule)) }
+  return { accepted, ready }
 }
-
-type GroupOf = ReadonlyMap<CompiledRule, ReturnType<typeof toCoalesced>>
 
 const expand = (
   rule: CompiledRule,
   { delivery, verified, payload, scope, key }: Read,
-  coalesced: ReturnType<typeof toCoalesced>,
+  coalesced: Due['coalesced'],
 ): AcceptedEvent => {
   const { webhook, headers } = delivery
   return {
@@ -183,7 +186,7 @@ const expand = (
 }
 
 const describeCoalesced = (
-  coalesced: ReturnType<typeof toCoalesced>,
+  coalesced: Due['coalesced'],
 ): Pick<AcceptedEvent, 'coalesced' | 'detail'> => {
   if (coalesced === undefined) return {}
   if (typeof coalesced === 'string')
@@ -199,7 +202,7 @@ const passOver = (
   delivery: Delivery,
   rule: CompiledRule,
   { events, budgets, log }: RunRulesParts,
-): { readonly id: string; readonly status: 'filtered'; readonly rule: string | undefined } => {
+): EventOfRule => {
   const { path, name, maxRuns } = rule
   const limit = maxRuns ? formatMaxRuns(maxRuns) : 'max_runs'
   const why = { code: 'over-budget', detail: `the ${limit} is used up` }
@@ -208,14 +211,6 @@ const passOver = (
   if (budgets.passOver(rule))
     log.warn({ event: id, webhook: path, rule: name, code: why.code }, `the ${limit} is used up`)
   return { id, status: 'filtered', rule: name }
-}
-
-/** The headers of a delivery but those that prove who sent it. */
-const withoutProof = (headers: SignatureHeaders, { forms }: SignatureScheme): SignatureHeaders => {
-  const kept = Object.assign(Object.create(null) as Record<string, readonly string[]>, headers)
-  for (const name of ['authorization', 'cookie', ...forms.map(({ header }) => header)])
-    delete kept[name]
-  return kept
 }
 
 /** The id of the event that this delivery became before by this rule. */

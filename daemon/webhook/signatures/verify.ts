@@ -47,9 +47,13 @@ class VerifiedBody {
   compact(): VerifiedBody {
     const { length } = this.#bytes
     if (this.#bytes.buffer.byteLength <= length + maxUnusedBytes) return this
-    const copy = Buffer.allocUnsafeSlow(length)
-    this.#bytes.copy(copy)
-    return new VerifiedBody(copy, this.#signedId)
+    return this.copyTo(Buffer.allocUnsafeSlow(length))
+  }
+
+  /** The same body, whose bytes are those of `room`, which has its length. */
+  copyTo(room: Buffer): VerifiedBody {
+    this.#bytes.copy(room)
+    return new VerifiedBody(room, this.#signedId)
   }
 }
 
