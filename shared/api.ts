@@ -360,6 +360,8 @@ const machineSchema = z.strictObject({
   role: z.enum(['door', 'worker', 'both']),
   version: z.string(),
   seenAt: z.iso.datetime(),
+  /** How far its clock is ahead of this machine's, in milliseconds. */
+  clockMs: z.int().optional(),
   /** Those that it runs. */
   agents: z.array(z.strictObject({ name: z.string(), running: z.int(), free: z.int() })),
 })
@@ -368,8 +370,12 @@ export type Machine = z.infer<typeof machineSchema>
 /** The broker of `queue.engine: nats`. */
 const brokerSchema = z.strictObject({
   connected: z.boolean(),
+  /** Why there is no connection. */
+  problem: z.string().optional(),
   /** Host and port. */
   server: z.string().optional(),
+  /** Of its program. */
+  version: z.string().optional(),
   /** Events that no worker has taken yet; missing where the broker does not say. */
   waiting: z.int().optional(),
   /** Runs that were given to another worker since this daemon started. */

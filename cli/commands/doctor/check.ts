@@ -10,6 +10,7 @@ export const groups = [
   'secrets',
   'ports',
   'daemon',
+  'machines',
   'agents',
   'logins',
   'targets',

@@ -14,6 +14,7 @@ import { checkHome, collectHome } from './checks/home.ts'
 import { checkHooks, fetchHooks } from './checks/hooks.ts'
 import { readDefaultAccounts } from '../../../shared/home/default-accounts.ts'
 import { checkLogins, collectTokenFiles, neededLogins, reachProviders } from './checks/logins.ts'
+import { checkMachines } from './checks/machines.ts'
 import { checkPorts, collectPorts } from './checks/ports.ts'
 import { checkSecrets } from './checks/secrets.ts'
 import {
@@ -109,6 +110,10 @@ export const runChecks = async (context: DoctorContext): Promise<DoctorResult> =
     group('daemon', async () => {
       const [facts, log] = await Promise.all([daemon, collectLog(home, now)])
       return checkDaemon(facts, log, { version, now })
+    }),
+    group('machines', async () => {
+      const { config } = await configuration
+      return config ? checkMachines(config.gateway, (await daemon).status) : []
     }),
     group('agents', async () => {
       const { config, env: variables } = await configuration

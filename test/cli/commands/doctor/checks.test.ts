@@ -9,6 +9,7 @@ import {
   checkHome,
 } from '../../../../cli/commands/doctor/checks/home.ts'
 import { checkLogins, collectTokenFiles } from '../../../../cli/commands/doctor/checks/logins.ts'
+import { checkMachines } from '../../../../cli/commands/doctor/checks/machines.ts'
 import { checkPorts } from '../../../../cli/commands/doctor/checks/ports.ts'
 import {
   type ClockFacts,
@@ -22,6 +23,7 @@ import { gatewayFileSchema } from '../../../../shared/config/schema.ts'
 import { checkConfig } from '../../../../shared/config/load.ts'
 import { readYaml } from '../../../../shared/config/yaml.ts'
 import { storeLogin } from '../../../support/providers/stored-login.ts'
+import { statusWith } from '../../../support/daemon/fake-daemon.ts'
 import { temporaryHome } from '../../../support/temporary.ts'
 
 describe('doctor: configuration', () => {
@@ -334,5 +336,43 @@ describe('doctor: tray', () => {
       ['session skipped'],
     )
     assert.equal(statusOf({ ...good, hasDisplay: false }, 'host'), 'ok')
+  })
+})
+
+describe('doctor: several machines', () => {
+  const gateway = gatewayFileSchema.parse({ queue: { engine: 'nats', role: 'door' } })
+  const seenAt = '2026-01-02T03:04:05.000Z'
+  const role = 'worker' as const
+  const worker = { name: 'tower', role, version: '0.1.0', seenAt, agents: [] }
+  const broker = { connected: true, server: 'nats.example:4222', version: '2.9.10', redelivered: 0 }
+  const found = (more: object) =>
+    checkMachines(
+      gateway,
+      statusWith({ version: '0.1.0', broker, machines: [worker], ...more }),
+    ).map(({ name, status }) => [name, status])
+
+  it('says nothing about a queue in memory', () => {
+    assert.deepEqual(checkMachines(gatewayFileSchema.parse({}), statusWith()), [])
+  })
+
+  it('finds a broker that is away or too old, and a worker that is missing', () => {
+    const good = [
+      ['broker', 'ok'],
+      ['machines', 'ok'],
+    ]
+    assert.deepEqual(found({}), good)
+    assert.deepEqual(found({ broker: { ...broker, connected: false } }), [['broker', 'error']])
+    assert.deepEqual(found({ broker: { ...broker, version: '2.8.4' } })[0], ['broker', 'error'])
+    assert.deepEqual(found({ machines: [] })[1], ['machines', 'warning'])
+    assert.deepEqual(found({ broker: undefined }), [['broker', 'warning']])
+    assert.equal(checkMachines(gateway, undefined)[0]?.status, 'skipped')
+  })
+
+  it('finds another version, and a clock that is off', () => {
+    const machines = [worker, { ...worker, name: 'old', version: '0.0.9', clockMs: -120_000 }]
+    assert.deepEqual(found({ machines }).slice(2), [
+      ['old', 'warning'],
+      ['old', 'warning'],
+    ])
   })
 })
