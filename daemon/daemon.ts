@@ -348,7 +348,7 @@ const createCatchUp = (services: Services, signal: AbortSignal): CatchUp => {
   return new CatchUp({
     journalFile: join(home.run, 'catch-up'),
     current: live.current,
-    open: (provider) => openSource(provider, live.current(), leadership.access),
+    open: ({ provider }) => openSource(provider, live.current(), leadership.access),
     accept: (delivery, webhook) => acceptFetched(delivery, webhook, live.current(), parts),
     events: memory.events,
     log,

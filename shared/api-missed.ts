@@ -24,6 +24,8 @@ export const missedSchema = z.strictObject({
           answer: z.string(),
         }),
       ),
+      /** That there were more than are read. */
+      leftOut: z.string().optional(),
       /** Why the sender's list could not be read. */
       problem: z.string().optional(),
       hint: z.string().optional(),

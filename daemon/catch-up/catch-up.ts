@@ -4,13 +4,14 @@ import type { CatchUpRequest, CaughtUp, MissedHook } from '../../shared/api-miss
 import { DoorwardError } from '../../shared/errors.ts'
 import type { EventStore } from '../events/event-store.ts'
 import type { Log } from '../log/log.ts'
-import type { PastDelivery, Source } from '../sources/source.ts'
+import type { PastDelivery, PastSource } from '../sources/source.ts'
 import { knownError } from '../util/assets.ts'
+import { isFinal } from '../events/event-record.ts'
 import type { CompiledWebhook } from '../webhook/compiled-webhook.ts'
 import type { Engine } from '../webhook/engine.ts'
 import type { FetchedDelivery } from '../webhook/pipeline.ts'
 import { toEventName } from '../webhook/rules/choose.ts'
-import { HookReader, isThrough, type ReadWebhook } from './hook-reader.ts'
+import { HookReader, isThrough, type ReadWebhook, toLocalTime } from './hook-reader.ts'
 import { Journal } from './journal.ts'
 
 const tickMs = 30_000
@@ -19,7 +20,7 @@ const hint = 'doorward events missed'
 export type CatchUpParts = {
   readonly journalFile: string
   readonly current: () => Pick<Engine, 'byPath'>
-  readonly open: (provider: ReadWebhook['source']['provider']) => Source
+  readonly open: (source: ReadWebhook['source']) => PastSource
   /** Throws why the webhook refuses it. */
   readonly accept: (delivery: FetchedDelivery, webhook: CompiledWebhook) => Promise<unknown>
   readonly events: EventStore
@@ -56,8 +57,10 @@ export class CatchUp {
       const { webhook: path, deliveryId } = record
       if (path === null || deliveryId === undefined) return
       const source = this.#find(path)?.source
-      if (source && isThrough(parts.events, record))
+      if (!source) return
+      if (isThrough(parts.events, record))
         this.#write((journal) => journal.finish(source, [deliveryId]))
+      else if (!isFinal(record.state)) this.#write((journal) => journal.take(source, deliveryId))
     })
   }
 
@@ -92,7 +95,7 @@ export class CatchUp {
         await this.#readDue()
       })
     return this.#webhooks().map((webhook) => {
-      const { waiting, problem } = this.#readerOf(webhook)
+      const { waiting, problem, leftOut } = this.#readerOf(webhook)
       const { provider, repository } = webhook.source
       return {
         path: webhook.path,
@@ -105,6 +108,7 @@ export class CatchUp {
           event: toEventName({ event, action }),
           answer,
         })),
+        ...(leftOut !== undefined && { leftOut }),
         ...(problem && { problem: problem.message }),
         ...(problem?.hint !== undefined && { hint: problem.hint }),
       }
@@ -120,12 +124,15 @@ export class CatchUp {
       })
     return this.#inTurn(async () => {
       const results: CaughtUp[] = []
-      for (const webhook of webhooks)
+      for (const webhook of webhooks) {
+        const reader = this.#readerOf(webhook)
+        reader.leftOut = undefined
         results.push(
           what === 'run'
-            ? await this.#run(webhook, this.#readerOf(webhook).waiting)
-            : this.#skip(webhook, this.#readerOf(webhook).waiting),
+            ? await this.#run(webhook, reader.waiting)
+            : this.#skip(webhook, reader.waiting),
         )
+      }
       return sum(results)
     })
   }
@@ -135,14 +142,18 @@ export class CatchUp {
     return [
       ...(own ? [{ code: own.code, detail: own.message, hint: own.hint ?? hint }] : []),
       ...this.#webhooks().flatMap((webhook) => {
-        const { waiting: all, held, problem } = this.#readerOf(webhook)
+        const { waiting: all, held, problem, off, leftOut } = this.#readerOf(webhook)
         const waiting = all.filter(({ deliveryId }) => held.has(deliveryId))
         const { repository } = webhook.source
-        const detail = `the deliveries of ${repository} cannot be read: ${problem?.message}`
+        const what = problem === off ? repository : `the deliveries of ${repository} cannot be read`
+        const detail = `${what}: ${problem?.message}`
         return [
           ...(waiting.length > 0
             ? [{ code: 'deliveries-missed', detail: describe(waiting, repository), hint }]
             : []),
+          ...(leftOut === undefined
+            ? []
+            : [{ code: 'deliveries-unread', detail: `${repository} had ${leftOut}`, hint }]),
           ...(problem ? [{ code: 'deliveries-unread', detail, hint: problem.hint ?? hint }] : []),
         ]
       }),
@@ -155,17 +166,19 @@ export class CatchUp {
       const journal = this.#journal
       const reader = this.#readerOf(webhook)
       if (!journal || !this.#isServing() || !reader.isDue(this.#now())) continue
-      const { past } = this.#parts.open(webhook.source.provider)
-      if (!past) continue
       const { events, signal } = this.#parts
       const context = { journal, events, nowMs: this.#now() }
-      const more = await reader.read(webhook, past, context, signal)
+      const { leftOut } = reader
+      const more = await reader.read(webhook, this.#parts.open(webhook.source), context, signal)
+      if (reader.leftOut !== leftOut)
+        this.#tell(`${webhook.source.repository} had ${reader.leftOut}`)
       if (webhook.catchUp.everyMs !== undefined && !reader.isAwakening) {
         const due = reader.waiting.filter(({ deliveryId }) => !reader.held.has(deliveryId))
         if (due.length > 0) await this.#run(webhook, due)
         continue
       }
-      if (more > 0) await this.#handle(webhook, reader.waiting)
+      const isRunAgain = reader.isUnfinished && reader.waiting.length > 0 && !reader.problem
+      if (more > 0 || isRunAgain) await this.#handle(webhook, reader.waiting)
       reader.held = new Set(reader.waiting.map(({ deliveryId }) => deliveryId))
     }
   }
@@ -188,29 +201,44 @@ export class CatchUp {
 
   /** The oldest first, as they would have come. */
   async #run(webhook: CaughtUpWebhook, due: readonly PastDelivery[]): Promise<CaughtUp> {
-    const { past } = this.#parts.open(webhook.source.provider)
+    const { title, past } = this.#parts.open(webhook.source)
     const reader = this.#readerOf(webhook)
+    const refused: PastDelivery[] = []
+    const gone: PastDelivery[] = []
     let run = 0
-    let refused = 0
     let problem: string | undefined
-    for (const { id, deliveryId } of due.slice(0, webhook.catchUp.atMost)) {
+    reader.isUnfinished = false
+    for (const delivery of due.slice(0, webhook.catchUp.atMost)) {
+      const { id, deliveryId } = delivery
+      let fetched: FetchedDelivery | undefined
       try {
-        const fetched = await past?.fetch(webhook.source, id, this.#parts.signal)
+        fetched = await past.fetch(webhook.source, id, this.#parts.signal)
         if (!this.#isServing()) break
         if (fetched && (await this.#accept(fetched, webhook))) run += 1
         else {
-          refused += 1
+          ;(fetched ? refused : gone).push(delivery)
           this.#write((journal) => journal.finish(webhook.source, [deliveryId]))
         }
         reader.remove([deliveryId])
       } catch (error) {
         if (!(error instanceof DoorwardError)) throw error
         problem = error.message
+        reader.isUnfinished = webhook.catchUp.mode !== 'ask'
+        if (!fetched) reader.problem = error
+        reader.pause(error, this.#now())
         break
       }
     }
+    if (gone.length > 0)
+      this.#tell(`${describe(gone, webhook.source.repository)}: ${title} has no details any more`)
     const waiting = reader.waiting.length
-    return { run, refused, skipped: 0, waiting, ...(problem !== undefined && { problem }) }
+    return {
+      run,
+      refused: refused.length + gone.length,
+      skipped: 0,
+      waiting,
+      ...(problem !== undefined && { problem }),
+    }
   }
 
   /** False when the webhook refuses it for good. Throws where it may take it later. */
@@ -296,10 +324,8 @@ const isCaughtUp = (webhook: CompiledWebhook): webhook is CaughtUpWebhook =>
   webhook.source !== undefined && webhook.catchUp !== undefined
 
 const describe = (waiting: readonly PastDelivery[], repository: string): string => {
-  // Local time, as 2026-11-26 02:10.
-  const since = new Date(waiting[0]?.at ?? 0).toLocaleString('sv').slice(0, 16)
   const count = waiting.length === 1 ? '1 missed delivery' : `${waiting.length} missed deliveries`
-  return `${count} of ${repository} since ${since}`
+  return `${count} of ${repository} since ${toLocalTime(waiting[0]?.at)}`
 }
 
 const none: CaughtUp = { run: 0, skipped: 0, refused: 0, waiting: 0 }

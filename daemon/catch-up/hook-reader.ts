@@ -3,7 +3,7 @@ import type { EventRecord } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { isFinal } from '../events/event-record.ts'
 import type { EventStore } from '../events/event-store.ts'
-import type { PastDelivery, Source } from '../sources/source.ts'
+import { maxListed, type PastDelivery, type PastSource } from '../sources/source.ts'
 import type { CompiledWebhook } from '../webhook/compiled-webhook.ts'
 import { isNamed } from '../webhook/rules/choose.ts'
 import { holds } from '../webhook/rules/filter.ts'
@@ -27,6 +27,12 @@ export class HookReader {
   /** The oldest first. */
   waiting: readonly PastDelivery[] = []
   problem: DoorwardError | undefined
+  /** That the hook is switched off at its sender. */
+  off: DoorwardError | undefined
+  /** That there was more than is read of one list; until the owner runs or skips what waits. */
+  leftOut: string | undefined
+  /** Not all that was to run by itself did: the sender, or the queue, refused. */
+  isUnfinished = false
   #dueMs = 0
   #failures = 0
   /** What was sent just before the last reading may not have been in the list. */
@@ -53,35 +59,43 @@ export class HookReader {
   /** Reads what was delivered since the cursor. Returns how many are missing that were not before. */
   async read(
     { path, rules, source: hook, catchUp: { everyMs } }: ReadWebhook,
-    past: NonNullable<Source['past']>,
+    sender: PastSource,
     { journal, events, nowMs }: { journal: Journal; events: EventStore; nowMs: number },
     signal: AbortSignal,
   ): Promise<number> {
     try {
       const cursor = journal.cursor(hook)
-      const list = await past.list(hook, { ms: cursor, etag: this.#etag }, signal)
-      this.problem = undefined
-      this.#failures = 0
+      const list = await sender.past.list(hook, { ms: cursor, etag: this.#etag }, signal)
+      // With a list that can be read and details that cannot, the pauses grow too.
+      if (!this.isUnfinished) this.#failures = 0
       this.isAwakening = this.#readsAgain && cursor !== undefined
       this.#readsAgain = false
       this.#quiet += 1
       const usualMs = this.isAwakening ? againMs : hourMs
       this.#dueMs = nowMs + (everyMs === undefined ? usualMs : toPace(everyMs, this.#quiet))
+      if (everyMs === undefined || this.isAwakening)
+        this.off = await findSwitchedOff(sender, hook, path, signal)
+      this.problem = this.off
       if (list === 'same') return 0
       this.#etag = everyMs === undefined ? undefined : list.etag
       if (cursor === undefined) {
         journal.moveCursor(hook, list.nowMs)
         return 0
       }
-      const unfinished = oncePerId(list.deliveries).filter(
-        (delivery) => canRun({ rules }, delivery) && !journal.isFinished(hook, delivery.deliveryId),
+      const listed = oncePerId(list.deliveries)
+      if (!list.isWhole) this.leftOut ??= describeLeftOut(listed, sender.title)
+      const unfinished = listed.filter(
+        (delivery) =>
+          canRun({ rules }, delivery) &&
+          !journal.isFinished(hook, delivery.deliveryId) &&
+          // Else another machine took it.
+          (!delivery.isAccepted || journal.isTaken(hook, delivery.deliveryId)),
       )
       const known = listKnown(events, path)
       const before = new Set(this.waiting.map(({ deliveryId }) => deliveryId))
       this.waiting = unfinished.filter(({ deliveryId }) => !known.has(deliveryId))
       const oldest = unfinished[0] ? Date.parse(unfinished[0].at) : Infinity
-      if (list.isWhole)
-        journal.moveCursor(hook, Math.max(cursor, Math.min(oldest, list.nowMs - overlapMs)))
+      journal.moveCursor(hook, Math.max(cursor, Math.min(oldest, list.nowMs - overlapMs)))
       const more = this.waiting.filter(({ deliveryId }) => !before.has(deliveryId)).length
       if (more > 0) {
         this.#quiet = 0
@@ -91,17 +105,44 @@ export class HookReader {
     } catch (error) {
       if (!(error instanceof DoorwardError)) throw error
       this.problem = error
-      const pauseMs = Math.min(minRetryMs * 2 ** this.#failures, maxRetryMs)
-      this.#failures += 1
-      this.#dueMs = nowMs + Math.max(pauseMs, error.retryAfterMs ?? 0)
+      this.pause(error, nowMs)
       return 0
     }
   }
 
+  /** Reads again after a pause: twice as long as the last, and as long as the sender asks for. */
+  pause(error: DoorwardError, nowMs: number): void {
+    const pauseMs = Math.min(minRetryMs * 2 ** this.#failures, maxRetryMs)
+    this.#failures += 1
+    this.#dueMs = nowMs + Math.max(pauseMs, error.retryAfterMs ?? 0)
+  }
+
   remove(deliveryIds: readonly string[]): void {
-    this.waiting = this.waiting.filter(({ deliveryId }) => !deliveryIds.includes(deliveryId))
+    const ids = new Set(deliveryIds)
+    this.waiting = this.waiting.filter(({ deliveryId }) => !ids.has(deliveryId))
   }
 }
+
+/** A sender sends nothing through a hook that it, or a person, switched off. */
+const findSwitchedOff = async (
+  { title, listHooks }: PastSource,
+  { provider, repository, hookId }: WebhookSource,
+  path: string,
+  signal: AbortSignal,
+): Promise<DoorwardError | undefined> => {
+  const own = (await listHooks?.(repository, signal))?.find(({ id }) => id === hookId)
+  if (!own || own.isActive) return undefined
+  return new DoorwardError('source-failed', `the hook is switched off at ${title}`, {
+    hint: `switch it on: doorward webhook connect ${provider} ${repository} --path ${path}`,
+  })
+}
+
+const describeLeftOut = ([oldest]: readonly PastDelivery[], title: string): string =>
+  `more than ${maxListed.toLocaleString('en')} deliveries: those before ${toLocalTime(oldest?.at)} are left out, and only ${title} has them`
+
+/** As 2026-11-26 02:10. */
+export const toLocalTime = (at: string | undefined): string =>
+  new Date(at ?? 0).toLocaleString('sv').slice(0, 16)
 
 /** After ten quiet readings less and less often, at most five times as long and an hour. */
 const toPace = (everyMs: number, quiet: number): number =>

@@ -18,15 +18,17 @@ const maxFinished = 20_000
 const spareLines = 5000
 
 /**
- * Up to where each hook was read, and which deliveries since then are finished: a time and hashes of ids. A
- * line is appended for each step, so that a kill at any time loses at most the step that was not finished;
- * one that was cut off is ignored.
+ * Up to where each hook was read, and which deliveries since then were accepted, or are finished: a time and
+ * hashes of ids. A line is appended for each step, so that a kill at any time loses at most the step that was
+ * not finished; one that was cut off is ignored.
  */
 export class Journal {
   readonly #file: string
   readonly #cursors = new Map<string, number>()
   /** The oldest first. */
   readonly #finished = new Set<string>()
+  /** Accepted here, and not finished. */
+  readonly #taken = new Set<string>()
   #lines = 0
 
   private constructor(file: string) {
@@ -55,13 +57,24 @@ export class Journal {
     this.#append([toCursorLine(key, ms)])
   }
 
+  take(hook: WebhookSource, deliveryId: string): void {
+    const key = hashOf(hook, deliveryId)
+    if (this.#taken.has(key) || this.#finished.has(key)) return
+    this.#taken.add(key)
+    this.#append([`taken ${key}`])
+  }
+
+  isTaken(hook: WebhookSource, deliveryId: string): boolean {
+    return this.#taken.has(hashOf(hook, deliveryId))
+  }
+
   isFinished(hook: WebhookSource, deliveryId: string): boolean {
     return this.#finished.has(hashOf(hook, deliveryId))
   }
 
   finish(hook: WebhookSource, deliveryIds: readonly string[]): void {
     const keys = deliveryIds.map((id) => hashOf(hook, id)).filter((key) => !this.#finished.has(key))
-    for (const key of keys) this.#finished.add(key)
+    for (const key of keys) this.#finish(key)
     if (keys.length > 0) this.#append(keys.map((key) => `finished ${key}`))
   }
 
@@ -69,13 +82,25 @@ export class Journal {
     const [, cursor, ms] = /^cursor ([\w-]{43}) (\d{1,16}) \.$/.exec(line) ?? []
     if (cursor !== undefined) this.#cursors.set(cursor, Number(ms))
     const [, finished] = /^finished ([\w-]{43})$/.exec(line) ?? []
-    if (finished !== undefined) this.#finished.add(finished)
+    if (finished !== undefined) this.#finish(finished)
+    const [, taken] = /^taken ([\w-]{43})$/.exec(line) ?? []
+    if (taken !== undefined) this.#taken.add(taken)
+  }
+
+  #finish(key: string): void {
+    this.#finished.add(key)
+    this.#taken.delete(key)
   }
 
   #append(lines: readonly string[]): void {
     try {
       this.#lines += lines.length
-      const needed = this.#cursors.size + Math.min(this.#finished.size, maxFinished)
+      const needed =
+        this.#cursors.size +
+        [this.#finished, this.#taken].reduce(
+          (sum, { size }) => sum + Math.min(size, maxFinished),
+          0,
+        )
       if (this.#lines > needed + spareLines) this.#rewrite()
       else this.#write(lines)
     } catch (error) {
@@ -97,13 +122,15 @@ export class Journal {
 
   /** In one turn, so that no line is appended to the file that is replaced. */
   #rewrite(): void {
-    for (const key of this.#finished) {
-      if (this.#finished.size <= maxFinished) break
-      this.#finished.delete(key)
-    }
+    for (const keys of [this.#finished, this.#taken])
+      for (const key of keys) {
+        if (keys.size <= maxFinished) break
+        keys.delete(key)
+      }
     const lines = [
       ...[...this.#cursors].map(([key, ms]) => toCursorLine(key, ms)),
       ...[...this.#finished].map((key) => `finished ${key}`),
+      ...[...this.#taken].map((key) => `taken ${key}`),
     ]
     const temporary = `${this.#file}.${process.pid}.tmp`
     rmSync(temporary, { force: true })

@@ -4,6 +4,7 @@ import { DeliveryError, TokenRefused } from '../delivery/delivery-error.ts'
 import { requestTarget, type TargetResponse, toStatusError } from '../delivery/request.ts'
 import { type TokenSource, withToken } from '../delivery/token.ts'
 import { valueAt } from '../util/payload-path.ts'
+import { parseExactly } from '../webhook/parse.ts'
 
 const timeoutMs = 15_000
 /** A hundred hooks or deliveries have less. */
@@ -19,6 +20,10 @@ export type ApiOptions = {
   /** Errors that only this sender has: a rate limit, a missing scope. */
   readonly toFailure: (path: string, response: TargetResponse) => DoorwardError | undefined
 }
+
+/** For a list of deliveries that is not there. */
+export const goneHint =
+  'the hook was deleted, or the account may not see it: doorward webhook hooks'
 
 type RequestOptions = {
   readonly signal: AbortSignal
@@ -100,6 +105,15 @@ export const listAll = async (
 export const nextPath = (link: string | undefined, baseUrl: string): string | undefined => {
   const [, url] = /<([^>]*)>\s*;[^,]*\brel="?next"?/.exec(link ?? '') ?? []
   return url?.startsWith(`${baseUrl}/`) ? url.slice(baseUrl.length) : undefined
+}
+
+/** Ids have more digits than a number holds. */
+export const parseText = (text = ''): unknown => {
+  try {
+    return parseExactly(text, Buffer.from(text))
+  } catch {
+    return undefined
+  }
 }
 
 /** The words of a refusal that are safe to show, such as `Hook already exists on this repository`. */

@@ -2,30 +2,25 @@ import type { HookRef } from '../../shared/config/source.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { toPlainLine } from '../../shared/text.ts'
 import { textAt, valueAt } from '../util/payload-path.ts'
-import { parseExactly } from '../webhook/parse.ts'
-import { type ApiRequest, nextPath } from './api-request.ts'
-import type { ListedDelivery, PastDelivery, Source } from './source.ts'
+import { type ApiRequest, goneHint, nextPath, parseText } from './api-request.ts'
+import { type ListedDelivery, maxListed, type Past, type PastDelivery } from './source.ts'
 
-/** Pages of a hundred. */
-const maxPages = 100
+const perPage = 100
 
 /**
  * The deliveries that GitHub keeps for three days (docs.github.com/rest/repos/webhooks). It lists the newest
  * first and filters by no time; one can appear minutes after it was sent.
  */
-export const githubDeliveries = (
-  request: ApiRequest,
-  baseUrl: string,
-): NonNullable<Source['past']> => ({
+export const githubDeliveries = (request: ApiRequest, baseUrl: string): Past => ({
   list: async (hook, { ms: sinceMs, etag }, signal) => {
     const deliveries: PastDelivery[] = []
     let nowMs = Number.NaN
     let newEtag: string | undefined
     let path: string | undefined =
-      `${deliveriesOf(hook)}?per_page=${sinceMs === undefined ? 1 : 100}`
-    for (let page = 1; path !== undefined && page <= maxPages; page += 1) {
+      `${deliveriesOf(hook)}?per_page=${sinceMs === undefined ? 1 : perPage}`
+    for (let page = 1; path !== undefined && page <= maxListed / perPage; page += 1) {
       const given = page === 1 ? etag : undefined
-      const options = { signal, isLarge: true, etag: given, handles: [304] }
+      const options = { signal, isLarge: true, etag: given, handles: [304], hints }
       const { status, text, headers } = await request(path, options)
       if (status === 304) return 'same'
       if (page === 1) {
@@ -51,7 +46,12 @@ export const githubDeliveries = (
   },
   fetch: async (hook, id, signal) => {
     const path = `${deliveriesOf(hook)}/${encodeURIComponent(id)}`
-    const { status, text } = await request(path, { signal, isLarge: true, handles: [404, 410] })
+    const { status, text } = await request(path, {
+      signal,
+      isLarge: true,
+      handles: [404, 410],
+      hints,
+    })
     if (status === 404 || status === 410) return undefined
     const document = parseText(text)
     const payload = valueAt(document, ['request', 'payload'])
@@ -68,20 +68,13 @@ export const githubDeliveries = (
   },
 })
 
+const hints = { 404: goneHint }
+
 export const hooksOf = (repository: string): string =>
   repository.includes('/') ? `/repos/${repository}/hooks` : `/orgs/${repository}/hooks`
 
 const deliveriesOf = ({ repository, hookId }: HookRef): string =>
   `${hooksOf(repository)}/${hookId}/deliveries`
-
-/** Ids of GitHub have more digits than a number holds. */
-const parseText = (text = ''): unknown => {
-  try {
-    return parseExactly(text, Buffer.from(text))
-  } catch {
-    return undefined
-  }
-}
 
 const toPastDelivery = (item: unknown): PastDelivery[] => {
   const id = valueAt(item, ['id'])
@@ -90,6 +83,7 @@ const toPastDelivery = (item: unknown): PastDelivery[] => {
   return toDelivery(item).map((delivery) => ({
     ...delivery,
     id: String(id),
+    isAccepted: valueAt(item, ['status_code']) === 202,
     ...(action !== undefined && { action }),
   }))
 }

@@ -1,11 +1,11 @@
 import { hookScopes, type HookSettings } from '../../shared/config/source.ts'
 import { DoorwardError } from '../../shared/errors.ts'
-import { toPlainLine } from '../../shared/text.ts'
 import type { TargetResponse } from '../delivery/request.ts'
 import type { TokenSource } from '../delivery/token.ts'
 import { textAt, valueAt } from '../util/payload-path.ts'
 import { createApiRequest, describeRefusal, listAll } from './api-request.ts'
-import type { ListedDelivery, SenderHook, Source } from './source.ts'
+import { gitlabDeliveries, toDelivery } from './gitlab-deliveries.ts'
+import type { SenderHook, Source } from './source.ts'
 
 const title = 'GitLab'
 
@@ -108,6 +108,7 @@ export const createGitlabSource = (apiUrl: string | undefined, token: TokenSourc
       const { json } = await request(path, { signal, hints, handles: [404] })
       return (Array.isArray(json) ? (json as unknown[]) : []).flatMap(toDelivery)
     },
+    past: gitlabDeliveries(request, hooksOf),
   }
 }
 
@@ -142,23 +143,6 @@ const toHook = (item: unknown): SenderHook[] => {
       events: on.map(([event]) => event),
     },
   ]
-}
-
-/** What names a delivery, in the order of the scheme. */
-const idHeaders = ['webhook-id', 'idempotency-key', 'x-gitlab-event-uuid']
-
-const toDelivery = (item: unknown): ListedDelivery[] => {
-  const at = textAt(item, 'created_at')
-  const headers = Object.entries(valueAt(item, ['request_headers']) ?? {})
-  const [deliveryId] = idHeaders.flatMap((name) =>
-    headers.flatMap(([key, value]) =>
-      key.toLowerCase() === name && typeof value === 'string' ? [value] : [],
-    ),
-  )
-  if (at === undefined || deliveryId === undefined) return []
-  const answer = toPlainLine(String(valueAt(item, ['response_status']) ?? '')).slice(0, 100)
-  const event = (textAt(item, 'trigger') ?? '').replace(/_hooks$/, '')
-  return [{ deliveryId, at, event, isOk: /^2\d\d$/.test(answer), answer }]
 }
 
 const refused = (response: TargetResponse): DoorwardError =>

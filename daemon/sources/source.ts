@@ -25,6 +25,8 @@ export type PastDelivery = ListedDelivery & {
   /** Of this attempt: a delivery that is sent again has another. */
   readonly id: string
   readonly action?: string
+  /** Answered as doorward answers: by this daemon, or by that of another machine with the same hook. */
+  readonly isAccepted: boolean
 }
 
 export type PastDeliveries = {
@@ -32,7 +34,7 @@ export type PastDeliveries = {
   readonly deliveries: readonly PastDelivery[]
   /** The time at the sender. */
   readonly nowMs: number
-  /** False where there were more than are read. */
+  /** False where there were more than are read: the oldest are missing. */
   readonly isWhole: boolean
   /** Of the list, for the next request. */
   readonly etag?: string
@@ -56,19 +58,27 @@ export type Source = {
   readonly pingHook: (hook: HookRef, signal: AbortSignal) => Promise<void>
   /** The newest first. */
   readonly lastDeliveries: (hook: HookRef, signal: AbortSignal) => Promise<ListedDelivery[]>
-  /** Where a sender keeps what it sent. */
-  readonly past?: {
-    /** Since a time at the sender; without one only what time it is there. `same` as the list with the etag. */
-    readonly list: (
-      hook: HookRef,
-      since: { readonly ms?: number | undefined; readonly etag?: string | undefined },
-      signal: AbortSignal,
-    ) => Promise<PastDeliveries | 'same'>
-    /** Undefined when the sender has its details no longer. */
-    readonly fetch: (
-      hook: HookRef,
-      id: string,
-      signal: AbortSignal,
-    ) => Promise<FetchedDelivery | undefined>
-  }
+  readonly past: Past
 }
+
+/** What a sender keeps of what it sent. */
+export type Past = {
+  /** Since a time at the sender; without one only what time it is there. `same` as the list with the etag. */
+  readonly list: (
+    hook: HookRef,
+    since: { readonly ms?: number | undefined; readonly etag?: string | undefined },
+    signal: AbortSignal,
+  ) => Promise<PastDeliveries | 'same'>
+  /** Undefined when the sender has its details no longer. */
+  readonly fetch: (
+    hook: HookRef,
+    id: string,
+    signal: AbortSignal,
+  ) => Promise<FetchedDelivery | undefined>
+}
+
+/** What catch-up needs of a sender. */
+export type PastSource = Pick<Source, 'title' | 'past'> & Partial<Pick<Source, 'listHooks'>>
+
+/** Of one list of deliveries; the oldest of more are left out, and that is told. */
+export const maxListed = 10_000

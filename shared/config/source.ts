@@ -52,7 +52,7 @@ export const sourceSchema = z.strictObject({
     .enum(['push', 'poll'])
     .optional()
     .describe(
-      'push: the sender posts to this machine; poll: its list of deliveries is read, and no public address is needed (GitHub only). Default: push.',
+      'push: the sender posts to this machine; poll: its list of deliveries is read, and no public address is needed (not GitLab). Default: push.',
     ),
   every: optionalDuration(
     'With mode poll: how often the list is read, from 30s to 1h; after quiet times less often. Default: 1m.',
@@ -61,7 +61,7 @@ export const sourceSchema = z.strictObject({
     .enum(['ask', 'newest', 'all', 'off'])
     .optional()
     .describe(
-      'What to do with deliveries that did not arrive; GitHub only: ask, run the newest and leave out the others, run all, or look for none. Default: ask, with mode poll all.',
+      'What to do with deliveries that did not arrive: ask, run the newest and leave out the others, run all, or look for none. Default: ask, with mode poll all.',
     ),
   at_most: z
     .int()

@@ -103,10 +103,8 @@ const checkEntry = (
   const { source, signature_scheme: scheme } = entry
   if (source && scheme !== undefined && scheme !== source.provider)
     at(['source'], `signature_scheme ${scheme} is not that of ${source.provider}`)
-  if (source?.provider === 'gitlab' && (source.catch_up ?? 'off') !== 'off')
-    at(['source', 'catch_up'], 'deliveries are caught up from GitHub only', 'remove catch_up')
   if (source?.mode === 'poll' && source.provider === 'gitlab')
-    at(['source', 'mode'], 'deliveries are read from GitHub only', 'remove mode')
+    at(['source', 'mode'], 'GitLab switches a hook off that reaches no address', 'remove mode')
   if (source?.mode === 'poll' && source.catch_up === 'off')
     at(['source', 'catch_up'], 'with mode: poll nothing would ever come', 'remove catch_up')
   if (source?.every !== undefined && (source.every < 30_000 || source.every > 3_600_000))
@@ -346,13 +344,12 @@ const toSource = ({
 })
 
 const toCatchUp = ({
-  provider,
   mode: how,
   every: everyMs = 60_000,
   catch_up: mode = how === 'poll' ? 'all' : 'ask',
   at_most: atMost = 20,
 }: NonNullable<WebhookEntry['source']>): Pick<Webhook, 'catchUp'> => {
-  if (provider !== 'github' || mode === 'off') return {}
+  if (mode === 'off') return {}
   return { catchUp: { mode, atMost, ...(how === 'poll' && { everyMs }) } }
 }
 

@@ -54,11 +54,13 @@ const describe = ({ run, skipped, refused, waiting }: CaughtUp): string => {
   return counts.length > 0 ? counts.join('\n') : 'nothing was missed'
 }
 
+const mostShown = 50
+
 const printMissed = (hooks: readonly MissedHook[], { terminal }: Context): void => {
   if (terminal.json) return terminal.printJson({ hooks })
   if (hooks.length === 0)
     return terminal.say(
-      'no webhook is connected to GitHub\nhint: doorward webhook connect github OWNER/REPO',
+      'no deliveries are caught up\nhint: doorward webhook connect github OWNER/REPO',
     )
   const now = new Date()
   const rows = hooks.flatMap(({ repository, path, waiting }) =>
@@ -66,9 +68,13 @@ const printMissed = (hooks: readonly MissedHook[], { terminal }: Context): void 
   )
   if (rows.length > 0) {
     const header = ['SENT', 'REPOSITORY', 'EVENT', 'ANSWER', 'WEBHOOK']
-    for (const line of tableLines([header, ...rows])) terminal.print(line)
+    for (const line of tableLines([header, ...rows.slice(0, mostShown)])) terminal.print(line)
+    const more = rows.length - mostShown
+    if (more > 0) terminal.print(`and ${more.toLocaleString('en')} more: --json has all`)
     terminal.say('run them: doorward events missed --run; forget them: --skip')
   } else if (hooks.every(({ problem }) => problem === undefined)) terminal.say('nothing was missed')
+  for (const { repository, leftOut } of hooks)
+    if (leftOut !== undefined) terminal.say(toPlainLine(`${repository} had ${leftOut}`))
   for (const { repository, problem, hint } of hooks)
     if (problem !== undefined)
       terminal.say(

@@ -51,8 +51,8 @@ export const connectWebhook = async (
   const { config } = await openConfig(context.home)
   const path =
     options.path ?? findConnected(config, provider, repository) ?? toPath(provider, repository)
-  if (wantsPoll && provider !== 'github')
-    throw new DoorwardError('usage', 'deliveries can be read from GitHub only', {
+  if (wantsPoll && provider === 'gitlab')
+    throw new DoorwardError('usage', 'GitLab switches a hook off that reaches no address', {
       hint: 'leave out --poll, and start a tunnel',
     })
   const present = config.webhooks.find((webhook) => webhook.path === path)

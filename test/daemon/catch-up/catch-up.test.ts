@@ -1,12 +1,8 @@
 import assert from 'node:assert/strict'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { CatchUp } from '../../../daemon/catch-up/catch-up.ts'
 import { Journal } from '../../../daemon/catch-up/journal.ts'
-import { EventStore } from '../../../daemon/events/event-store.ts'
-import { openSource } from '../../../daemon/sources/hooks.ts'
-import { webhooksByPath } from '../../../daemon/webhook/compiled-webhook.ts'
-import { check } from '../../support/daemon/config-files.ts'
+import { CaughtUp } from '../../support/daemon/caught-up.ts'
 import { type HookServer, startHookServer } from '../../support/servers/hook-api.ts'
 import { json } from '../../support/servers/target-server.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
@@ -24,70 +20,31 @@ const hook = { provider: 'github', repository: 'acme/door', hookId: 1000 } as co
 
 describe('when deliveries are caught up', () => {
   let server: HookServer
-  let folder: string
-  let nowMs: number
-  let isOnline: boolean
-  let catchUp: CatchUp
-  let stop: AbortController
-  let definitions: string
-  let accepted: string[]
+  let own: CaughtUp
 
   beforeEach(async () => {
     server = await startHookServer()
     server.addHook('acme/door', 'https://gateway.example/github')
-    folder = await temporaryFolder()
-    nowMs = Date.now()
-    definitions = webhooks
-    accepted = []
-    isOnline = true
-    stop = new AbortController()
-    const env = { SECRET: 'a secret' }
-    const open = (text: string) =>
-      check({
-        webhooks: text,
-        gateway: `targets: { github: { api_url: "${server.apiUrl}" } }\n`,
-      })
-    const access = async () => ({
-      provider: 'github',
-      accessToken: 'gho_1',
-      tokenType: 'bearer',
-      expiresAt: null,
-      scopes: [],
-    })
-    catchUp = new CatchUp({
-      journalFile: join(folder, 'catch-up'),
-      current: () => ({ byPath: webhooksByPath(open(definitions), env) }),
-      open: (provider) => openSource(provider, { config: open(definitions), env }, access),
-      accept: async ({ rawHeaders }) => accepted.push(rawHeaders[3] ?? ''),
-      events: new EventStore(10),
-      log: { warn: () => undefined },
-      isServing: () => true,
-      signal: stop.signal,
-      now: () => nowMs,
-      isOnline: () => isOnline,
-    })
-    await catchUp.start()
-    await catchUp.tick()
+    own = await CaughtUp.start(webhooks, `targets: { github: { api_url: "${server.apiUrl}" } }\n`)
   })
   afterEach(() => {
-    stop.abort()
+    own.stop.abort()
     server.close()
   })
 
+  const lists = () => server.requests.filter(({ path }) => path.includes('/deliveries?')).length
+
   /** How often the list is read when this much time passes, in ticks. */
   const readsIn = async (ms: number): Promise<number> => {
-    const before = server.requests.length
-    for (let left = ms; left > 0; left -= minuteMs / 2) {
-      nowMs += minuteMs / 2
-      await catchUp.tick()
-    }
-    return server.requests.length - before
+    const before = lists()
+    await own.pass(ms)
+    return lists() - before
   }
 
   it('reads each hour, and after sleep at once and once more for what GitHub lists late', async () => {
     await readsIn(60 * minuteMs)
     assert.equal(await readsIn(59 * minuteMs), 0)
-    nowMs += 8 * 60 * minuteMs
+    own.nowMs += 8 * 60 * minuteMs
     assert.equal(await readsIn(minuteMs / 2), 1)
     assert.equal(await readsIn(4 * minuteMs), 0)
     assert.equal(await readsIn(minuteMs), 1)
@@ -96,9 +53,9 @@ describe('when deliveries are caught up', () => {
 
   it('reads when the network is back', async () => {
     await readsIn(60 * minuteMs)
-    isOnline = false
+    own.isOnline = false
     assert.equal(await readsIn(5 * minuteMs), 0)
-    isOnline = true
+    own.isOnline = true
     assert.equal(await readsIn(minuteMs / 2), 1)
   })
 
@@ -109,49 +66,51 @@ describe('when deliveries are caught up', () => {
     const tries = await readsIn(60 * minuteMs)
     assert.ok(tries >= 5 && tries <= 9, String(tries))
     server.next(...hour)
-    const [problem] = catchUp.problems()
     assert.match(
-      problem?.detail ?? '',
+      own.problems()[0] ?? '',
       /the deliveries of acme\/door cannot be read: GitHub answered 500/,
     )
   })
 
   it('polls at its pace, more slowly in quiet times, and asks only for what is new', async () => {
     await readsIn(60 * minuteMs)
-    definitions = webhooks.replace('1000 }', '1000, mode: poll }')
-    const [own] = server.hooks
-    assert.ok(own)
-    await catchUp.list(true)
+    own.definitions = webhooks.replace('1000 }', '1000, mode: poll }')
+    const [made] = server.hooks
+    assert.ok(made)
+    await own.catchUp.list(true)
     assert.equal(await readsIn(5 * minuteMs), 5)
-    const guid = server.miss(own, { payload: {} })
+    const guid = server.miss(made, { payload: {} })
     await readsIn(minuteMs)
-    assert.deepEqual([accepted, catchUp.problems()], [[guid], []])
+    assert.deepEqual(
+      [own.accepted.map(({ rawHeaders }) => rawHeaders[3]), own.problems()],
+      [[guid], []],
+    )
     const quiet = await readsIn(60 * minuteMs)
     assert.ok(quiet >= 12 && quiet <= 30, String(quiet))
-    const last = server.requests.at(-1)
+    const last = server.requests.findLast(({ path }) => path.includes('/deliveries?'))
     assert.match(String(last?.headers['if-none-match']), /^"/)
   })
 
   it('finds what GitHub lists minutes late, by the clock of GitHub', async () => {
-    const [own] = server.hooks
-    assert.ok(own)
+    const [made] = server.hooks
+    assert.ok(made)
     // Ours is hours behind.
     server.aheadMs = 5 * 60 * minuteMs
-    await catchUp.list(true)
-    server.miss(own, { payload: {}, minutesAgo: 8 })
-    server.miss(own, { payload: {}, minutesAgo: 12 })
-    const [missed] = await catchUp.list(true)
+    await own.catchUp.list(true)
+    server.miss(made, { payload: {}, minutesAgo: 8 })
+    server.miss(made, { payload: {}, minutesAgo: 12 })
+    const [missed] = await own.catchUp.list(true)
     assert.equal(missed?.waiting.length, 1)
   })
 
   it('reads 2,500 missed deliveries by page, and says how many there are', async () => {
-    const [own] = server.hooks
-    assert.ok(own)
-    for (let count = 0; count < 2500; count += 1) server.miss(own, { payload: { count } })
-    const [missed] = await catchUp.list(true)
+    const [made] = server.hooks
+    assert.ok(made)
+    for (let count = 0; count < 2500; count += 1) server.miss(made, { payload: { count } })
+    const [missed] = await own.catchUp.list(true)
     assert.equal(missed?.waiting.length, 2500)
-    assert.match(catchUp.problems()[0]?.detail ?? '', /^2500 missed deliveries of acme\/door/)
-    assert.deepEqual(await catchUp.decide({ do: 'skip' }), {
+    assert.match(own.problems()[0] ?? '', /^2500 missed deliveries of acme\/door/)
+    assert.deepEqual(await own.catchUp.decide({ do: 'skip' }), {
       run: 0,
       skipped: 2500,
       refused: 0,
@@ -160,7 +119,7 @@ describe('when deliveries are caught up', () => {
   })
 
   it('keeps what was written before a line that was cut off, and what comes after it', async () => {
-    const file = join(folder, 'journal')
+    const file = join(await temporaryFolder(), 'journal')
     const first = await Journal.open(file)
     first.moveCursor(hook, 7)
     first.finish(hook, ['a', 'b'])

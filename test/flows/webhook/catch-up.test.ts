@@ -64,8 +64,8 @@ describe('deliveries that did not arrive', () => {
     assert.ok(hooks[0])
     return hooks[0]
   }
-  const miss = (number: number, minutesAgo = 0, action = 'opened') =>
-    github.miss(hook, { payload: { action, number }, minutesAgo })
+  const miss = (number: number, minutesAgo = 0, action = 'opened', code = 0) =>
+    github.miss(hook, { payload: { action, number }, minutesAgo, code })
   const prompts = () => agent.requests.map(({ fields }) => fields['prompt'])
   const events = async ({ client }: RunningDaemon) =>
     (await client.get<{ events: EventRecord[] }>(`/events?webhook=${path}`)).events
@@ -132,7 +132,7 @@ describe('deliveries that did not arrive', () => {
     assert.equal(agent.requests.length, 2)
 
     const text = await readFile(join(second.home.run, 'catch-up'), 'utf8')
-    assert.match(text, /^(\n|cursor [\w-]{43} \d+ \.\n|finished [\w-]{43}\n)+$/)
+    assert.match(text, /^(\n|cursor [\w-]{43} \d+ \.\n|(taken|finished) [\w-]{43}\n)+$/)
     if (process.platform !== 'win32')
       assert.equal((await stat(join(second.home.run, 'catch-up'))).mode & 0o777, 0o600)
   })
@@ -184,12 +184,14 @@ describe('deliveries that did not arrive', () => {
     for (const number of [1, 2]) miss(number)
     const second = await start(first.home)
     // The second is never answered.
-    agent.next(json(200, {}), () => undefined)
+    const isAsked = new Promise<void>((resolve) => {
+      agent.next(json(200, {}), () => resolve())
+    })
     const followed = await followEvents(second)
     assert.match((await cli(second, '--run')).stdout, /2 run/)
     await followed.next(({ state }) => state === 'done')
-    await followed.next(() => agent.requests.length === 2)
     followed.close()
+    await isAsked
     const exit = once(second.process, 'exit')
     second.process.kill('SIGKILL')
     await exit
@@ -202,6 +204,26 @@ describe('deliveries that did not arrive', () => {
     await third.stop()
     const fourth = await start(first.home)
     assert.deepEqual((await read(fourth)).waiting, [])
+  })
+
+  it('runs again what it had accepted when it was killed, and not what another machine accepted', async () => {
+    const first = await start()
+    const isAsked = new Promise<void>((resolve) => {
+      agent.next(() => resolve())
+    })
+    const guid = miss(1, 0, 'opened', 202)
+    assert.equal((await push(first, 1, guid)).status, 202)
+    await isAsked
+    const exit = once(first.process, 'exit')
+    first.process.kill('SIGKILL')
+    await exit
+    miss(2, 0, 'opened', 202)
+    miss(3)
+    const second = await start(first.home)
+    assert.equal((await read(second)).waiting.length, 2)
+    await cli(second, '--run')
+    await untilAllDone(second)
+    assert.deepEqual(prompts(), ['1', '1', '3'])
   })
 
   it('passes over a delivery whose details are gone, and says why a list cannot be read', async () => {

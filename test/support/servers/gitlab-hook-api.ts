@@ -13,12 +13,35 @@ type StoredHook = {
   /** Never returned. */
   token: string
   alertStatus: string
-  readonly events: unknown[]
+  /** The newest first. */
+  readonly events: LoggedEvent[]
+}
+
+/** lib/api/entities/web_hook_log.rb */
+type LoggedEvent = {
+  readonly id: number
+  readonly url: unknown
+  readonly trigger: string
+  readonly request_headers: Readonly<Record<string, string>>
+  readonly request_data: Readonly<Record<string, unknown>>
+  readonly response_status: string
+  readonly created_at: string
+}
+
+type MissedEvent = {
+  readonly payload: Readonly<Record<string, unknown>>
+  readonly trigger?: string
+  readonly minutesAgo?: number
+  readonly status?: string
 }
 
 export type GitlabHookServer = Pick<TargetServer, 'requests' | 'next' | 'close'> & {
   readonly apiUrl: string
   readonly hooks: StoredHook[]
+  /** As a person makes one in the browser. */
+  readonly addHook: (owner: string, url: string) => StoredHook
+  /** What was sent and did not arrive; returns its Idempotency-Key. */
+  readonly miss: (hook: StoredHook, missed: MissedEvent) => string
   /** The daemon that the public address leads to. */
   tunnel: string | undefined
   hasScope: boolean
@@ -30,6 +53,7 @@ const others = ['url', 'token', 'enable_ssl_verification']
 
 export const startGitlabHookServer = async (): Promise<GitlabHookServer> => {
   const hooks: StoredHook[] = []
+  let lastId = 0
   const server = await startTargetServer(async (response, recorded, request) => {
     const [status, document] = await answer(recorded)
     if (status === 204) response.writeHead(204).end()
@@ -41,7 +65,7 @@ export const startGitlabHookServer = async (): Promise<GitlabHookServer> => {
     path,
     fields,
   }: Recorded): Promise<readonly [number, unknown]> => {
-    const { pathname } = new URL(path, 'http://loopback')
+    const { pathname, searchParams } = new URL(path, 'http://loopback')
     const [, kind, name = '', id, rest] =
       /^\/api\/v4\/(projects|groups)\/([^/]+)\/hooks(?:\/(\d+))?(\/.+)?$/.exec(pathname) ?? []
     if (!self.hasScope) return [403, { error: 'insufficient_scope', scope: 'api' }]
@@ -56,16 +80,7 @@ export const startGitlabHookServer = async (): Promise<GitlabHookServer> => {
     if (id === undefined) {
       const { token = '', ...rest } = fields
       if (/localhost/.test(String(fields['url']))) return [422, { message: 'Invalid url given' }]
-      const hook: StoredHook = {
-        id: 10 + hooks.length,
-        owner,
-        fields: rest,
-        token: String(token),
-        alertStatus: 'executable',
-        events: [],
-      }
-      hooks.push(hook)
-      return [201, toDocument(hook)]
+      return [201, toDocument(makeHook(owner, rest, String(token)))]
     }
     const hook = own.find((one) => String(one.id) === id)
     if (!hook) return [404, { message: '404 Not found' }]
@@ -84,9 +99,56 @@ export const startGitlabHookServer = async (): Promise<GitlabHookServer> => {
       case 'POST /test/push_events':
         return deliverTest(hook)
       case 'GET /events':
-        return [200, hook.events]
+        return listEvents(hook, searchParams)
     }
     return [404, { error: '404 Not Found' }]
+  }
+
+  const makeHook = (owner: string, fields: StoredHook['fields'], token: string): StoredHook => {
+    const id = 10 + hooks.length
+    const hook = { id, owner, fields, token, alertStatus: 'executable', events: [] }
+    hooks.push(hook)
+    return hook
+  }
+
+  /** Pages of twenty at most, of the last seven days (lib/api/hooks/events.rb, web_hook_log.rb). */
+  const listEvents = (
+    { events }: StoredHook,
+    query: URLSearchParams,
+  ): readonly [number, unknown] => {
+    const size = Number(query.get('per_page') ?? 20)
+    const page = Number(query.get('page') ?? 1)
+    if (size > 20) return [400, { error: 'per_page does not have a valid value' }]
+    const kept = events.filter(({ created_at: at }) => Date.parse(at) > Date.now() - keptMs)
+    return [200, kept.slice((page - 1) * size, page * size)]
+  }
+
+  const miss = (
+    hook: StoredHook,
+    {
+      payload,
+      trigger = 'merge_request_hooks',
+      minutesAgo = 0,
+      status = 'internal error',
+    }: MissedEvent,
+  ): string => {
+    const key = randomUUID()
+    hook.events.unshift({
+      id: (lastId += 1),
+      url: hook.fields['url'],
+      trigger,
+      request_headers: {
+        'Content-Type': 'application/json',
+        'X-Gitlab-Event': 'Merge Request Hook',
+        'X-Gitlab-Event-UUID': randomUUID(),
+        'Idempotency-Key': key,
+        'X-Gitlab-Token': '[REDACTED]',
+      },
+      request_data: payload,
+      response_status: status,
+      created_at: new Date(Date.now() - minutesAgo * 60_000).toISOString(),
+    })
+    return key
   }
 
   const deliverTest = async (hook: StoredHook): Promise<readonly [number, unknown]> => {
@@ -101,10 +163,10 @@ export const startGitlabHookServer = async (): Promise<GitlabHookServer> => {
     const got = await fetch(`${self.tunnel}${pathname}`, {
       method: 'POST',
       headers: { ...headers, 'x-gitlab-token': hook.token },
-      body: JSON.stringify({ object_kind: 'push', ref: 'refs/heads/main', commits: [] }),
+      body: JSON.stringify(push),
     }).catch(() => undefined)
     hook.events.unshift({
-      id: hook.events.length + 1,
+      id: (lastId += 1),
       url: hook.fields['url'],
       trigger: 'push_hooks',
       request_headers: {
@@ -114,6 +176,7 @@ export const startGitlabHookServer = async (): Promise<GitlabHookServer> => {
         'Idempotency-Key': headers['idempotency-key'],
         'X-Gitlab-Token': '[REDACTED]',
       },
+      request_data: push,
       response_status: got ? String(got.status) : 'internal error',
       created_at: new Date().toISOString(),
     })
@@ -128,11 +191,16 @@ export const startGitlabHookServer = async (): Promise<GitlabHookServer> => {
     next,
     close,
     hooks,
+    addHook: (owner, url) => makeHook(owner, { url }, ''),
+    miss,
     tunnel: undefined,
     hasScope: true,
   }
   return self
 }
+
+const keptMs = 7 * 24 * 60 * 60_000
+const push = { object_kind: 'push', ref: 'refs/heads/main', commits: [] }
 
 const toDocument = ({ id, fields, alertStatus }: StoredHook) => ({
   id,

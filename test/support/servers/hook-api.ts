@@ -24,6 +24,7 @@ type StoredHook = {
   readonly deliveries: Schemas['hook-delivery-item'][]
   /** What was sent, by the id of the delivery; GitHub forgets it with time. */
   readonly sent: Map<number, { readonly headers: Record<string, string>; readonly body: string }>
+  readonly listedAt: Map<number, number>
 }
 
 /** A delivery that was sent and did not arrive. */
@@ -32,6 +33,8 @@ type MissedDelivery = {
   readonly payload?: Readonly<Record<string, unknown>>
   readonly guid?: string
   readonly minutesAgo?: number
+  /** GitHub lists it so long after it was sent. */
+  readonly minutesLate?: number
   readonly code?: number
 }
 
@@ -46,6 +49,8 @@ export type HookServer = Pick<TargetServer, 'requests' | 'next' | 'close'> & {
   tunnel: string | undefined
   /** How far its clock is ahead of ours. */
   aheadMs: number
+  /** The paths to which it answers 500. */
+  failing: RegExp | undefined
   /** Those of the token; undefined for one that has none. */
   scopes: string[] | undefined
 }
@@ -54,6 +59,7 @@ export const startHookServer = async (): Promise<HookServer> => {
   const hooks: StoredHook[] = []
   const server = await startTargetServer(async (response, recorded, request) => {
     const url = new URL(recorded.path, 'http://loopback')
+    if (self.failing?.test(url.pathname)) return json(500, {})(response, recorded, request)
     const [status, document] = await answer(recorded, url)
     const { scopes } = self
     const headers = {
@@ -88,6 +94,7 @@ export const startHookServer = async (): Promise<HookServer> => {
       config: { url, secret: body.config?.secret ?? '' },
       deliveries: [],
       sent: new Map(),
+      listedAt: new Map(),
     }
     hooks.push(hook)
     return hook
@@ -120,7 +127,9 @@ export const startHookServer = async (): Promise<HookServer> => {
     const hook = own.find((one) => String(one.id) === id)
     if (!hook) return [404, message('Not Found')]
     if (deliveryId !== undefined) {
-      const item = hook.deliveries.find((each) => String(each.id) === deliveryId)
+      const item = hook.deliveries.find(
+        (each) => String(each.id) === deliveryId && isListed(hook, each),
+      )
       const sent = item && hook.sent.get(Number(item.id))
       if (!sent) return [404, message('Not Found')]
       const payload = JSON.parse(sent.body) as Record<string, unknown>
@@ -143,9 +152,15 @@ export const startHookServer = async (): Promise<HookServer> => {
         setImmediate(() => void deliverPing(hook))
         return [204, undefined]
       case 'GET /deliveries':
-        return [200, hook.deliveries]
+        return [200, hook.deliveries.filter((item) => isListed(hook, item))]
     }
     return [404, message('Not Found')]
+  }
+
+  const isListed = (hook: StoredHook, item: StoredHook['deliveries'][number]): boolean => {
+    const now = Date.now() + self.aheadMs
+    const age = now - Date.parse(item.delivered_at)
+    return age < keptMs && now >= (hook.listedAt.get(Number(item.id)) ?? 0)
   }
 
   const deliverPing = async (hook: StoredHook): Promise<void> => {
@@ -181,19 +196,21 @@ export const startHookServer = async (): Promise<HookServer> => {
     hook: StoredHook,
     { event = 'pull_request', payload = {}, guid = randomUUID(), ...more }: MissedDelivery = {},
   ): string => {
-    const { minutesAgo = 0, code = 0 } = more
+    const { minutesAgo = 0, minutesLate = 0, code = 0 } = more
     const id = hook.deliveries.length + 1
     const body = JSON.stringify(payload)
     const named = { 'X-GitHub-Event': event, 'X-GitHub-Delivery': guid }
     const headers = { 'Content-Type': 'application/json', 'Content-Length': '9', ...named }
     hook.sent.set(id, { headers, body })
+    const sentMs = Date.now() + self.aheadMs - minutesAgo * 60_000
+    hook.listedAt.set(id, sentMs + minutesLate * 60_000)
     hook.deliveries.unshift({
       id,
       guid,
-      delivered_at: new Date(Date.now() + self.aheadMs - minutesAgo * 60_000).toISOString(),
+      delivered_at: new Date(sentMs).toISOString(),
       redelivery: false,
       duration: 0.1,
-      status: code === 0 ? 'failed to connect' : 'Service Unavailable',
+      status: code === 0 ? 'failed to connect' : code < 300 ? 'OK' : 'Service Unavailable',
       status_code: code,
       event,
       action: typeof payload['action'] === 'string' ? payload['action'] : null,
@@ -214,10 +231,20 @@ export const startHookServer = async (): Promise<HookServer> => {
     miss,
     tunnel: undefined,
     aheadMs: 0,
+    failing: undefined,
     scopes: ['repo'],
   }
   return self
 }
+
+/** Three days (docs.github.com: "Viewing webhook deliveries"). */
+const keptMs = 3 * 24 * 60 * 60_000
+
+/** As GitHub answers who asks too much at a time. */
+export const secondaryLimit = (seconds: number) =>
+  json(403, message('You have exceeded a secondary rate limit. Please wait a few minutes.'), {
+    'retry-after': String(seconds),
+  })
 
 const patched = ['active', 'events', 'config']
 const configKeys = ['url', 'content_type', 'secret', 'insecure_ssl']

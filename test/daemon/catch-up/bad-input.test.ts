@@ -1,0 +1,211 @@
+import assert from 'node:assert/strict'
+import { DoorwardError } from '../../../shared/errors.ts'
+import { CaughtUp } from '../../support/daemon/caught-up.ts'
+import { type HookServer, secondaryLimit, startHookServer } from '../../support/servers/hook-api.ts'
+
+const minuteMs = 60_000
+const hourMs = 60 * minuteMs
+
+describe('catching up with what goes wrong', () => {
+  let server: HookServer
+  let hook: HookServer['hooks'][number]
+  const machines: CaughtUp[] = []
+
+  beforeEach(async () => {
+    server = await startHookServer()
+    hook = server.addHook('acme/door', 'https://gateway.example/github')
+  })
+  afterEach(() => {
+    for (const { stop } of machines.splice(0)) stop.abort()
+    server.close()
+  })
+
+  const start = async (catchUp: string, hookId = 1000): Promise<CaughtUp> => {
+    const source = `provider: github, repository: acme/door, hook_id: ${hookId}, ${catchUp}`
+    const webhooks = `webhooks:
+  - path: /github
+    agent: echo
+    prompt_template: x
+    signature_scheme: github
+    secret_env: SECRET
+    source: { ${source} }
+`
+    const gateway = `targets: { github: { api_url: "${server.apiUrl}" } }\n`
+    machines.push(await CaughtUp.start(webhooks, gateway))
+    return machines.at(-1) as CaughtUp
+  }
+  const miss = (number: number, more: object = {}) =>
+    server.miss(hook, { payload: { action: 'opened', number }, ...more })
+  const numbers = ({ accepted }: CaughtUp) =>
+    accepted.map(({ bytes }) => (JSON.parse(bytes.toString()) as { number: number }).number)
+
+  it('goes by the clock of the sender, whatever ours says, and finds what is listed late', async () => {
+    for (const wrongMs of [-9 * 24 * hourMs, 9 * 24 * hourMs]) {
+      const own = await start('catch_up: all')
+      own.nowMs += wrongMs
+      miss(1)
+      miss(2, { minutesLate: 4 })
+      await own.pass(minuteMs)
+      assert.deepEqual(numbers(own), [1])
+      server.aheadMs += 5 * minuteMs
+      await own.pass(5 * minuteMs)
+      assert.deepEqual(numbers(own), [1, 2])
+      // Set right again while it runs.
+      own.nowMs -= wrongMs
+      miss(3)
+      await own.pass(minuteMs)
+      assert.deepEqual(numbers(own), [1, 2, 3])
+      own.stop.abort()
+      hook.deliveries.splice(0)
+    }
+  })
+
+  it('runs as many of 7,000 as at_most says, and tells how many wait', async () => {
+    const own = await start('catch_up: all, at_most: 30')
+    for (let number = 0; number < 7000; number += 1) miss(number)
+    await own.pass(hourMs)
+    assert.deepEqual(
+      numbers(own),
+      Array.from({ length: 30 }, (_, index) => index),
+    )
+    assert.match(
+      own.told().join(),
+      /7000 missed .*: 30 run, 6970 waiting \(doorward events missed\)/,
+    )
+    assert.match(own.problems().join(), /^6970 missed deliveries/)
+    assert.deepEqual(await own.catchUp.decide({ do: 'run' }), {
+      run: 30,
+      refused: 0,
+      skipped: 0,
+      waiting: 6940,
+    })
+    await own.catchUp.decide({ do: 'skip' })
+    await own.catchUp.list(true)
+    assert.deepEqual(own.problems(), [])
+  })
+
+  it('says that more than 10,000 are not read, and from when they are', async () => {
+    const own = await start('catch_up: ask')
+    for (let number = 0; number < 10_050; number += 1) miss(number)
+    const [missed] = await own.catchUp.list(true)
+    assert.equal(missed?.waiting.length, 10_000)
+    const said = /had more than 10,000 deliveries: those before \d{4}-.* are left out/
+    assert.match(`had ${missed.leftOut}`, said)
+    assert.match(own.told().join(), said)
+    assert.match(own.problems().join(), said)
+    await own.catchUp.decide({ do: 'skip' })
+    assert.deepEqual(own.problems(), [])
+  })
+
+  it('says which details are gone after three days, and runs the others', async () => {
+    const own = await start('catch_up: ask')
+    miss(1)
+    await own.catchUp.list(true)
+    server.aheadMs += 3 * 24 * hourMs
+    miss(2)
+    await own.catchUp.tick()
+    const { refused } = await own.catchUp.decide({ do: 'run' })
+    assert.equal(refused, 1)
+    assert.match(own.told().join(), /1 missed delivery of acme\/door .*: GitHub has no details any/)
+    await own.catchUp.list(true)
+    await own.catchUp.decide({ do: 'run' })
+    assert.deepEqual([numbers(own), own.problems()], [[2], []])
+  })
+
+  it('waits out an API that answers 500 for an hour, and then runs what it missed', async () => {
+    const own = await start('catch_up: all')
+    await own.pass(10 * minuteMs)
+    server.failing = /./
+    const before = server.requests.length
+    miss(1)
+    await own.pass(hourMs)
+    assert.match(own.problems().join(), /cannot be read: GitHub answered 500/)
+    const tries = server.requests.length - before
+    assert.ok(tries >= 5 && tries <= 9, String(tries))
+    server.failing = undefined
+    await own.pass(2 * hourMs)
+    assert.deepEqual([numbers(own), own.problems()], [[1], []])
+  })
+
+  it('goes on by itself where details could not be read, or the queue was full', async () => {
+    const own = await start('catch_up: all')
+    for (const number of [1, 2, 3]) miss(number)
+    own.refusals.push(new DoorwardError('queue-full', 'the queue is full'))
+    await own.pass(hourMs)
+    assert.match(own.told().join(), /0 run, 3 waiting .*; the queue is full/)
+    await own.pass(5 * minuteMs)
+    assert.deepEqual(numbers(own), [1, 2, 3])
+    server.failing = /deliveries.\d/
+    miss(4)
+    await own.pass(hourMs)
+    assert.match(own.told().join(), /0 run, 1 waiting .*; GitHub answered 500/)
+    assert.match(own.problems().join(), /1 missed delivery.*,.*GitHub answered 500/)
+    server.failing = undefined
+    await own.pass(hourMs)
+    assert.deepEqual([numbers(own), own.problems()], [[1, 2, 3, 4], []])
+  })
+
+  it('waits as long as a secondary limit asks', async () => {
+    const own = await start('catch_up: all, mode: poll, every: 30s')
+    await own.pass(minuteMs)
+    const before = server.requests.length
+    server.next(secondaryLimit(300))
+    miss(1)
+    await own.pass(5 * minuteMs)
+    assert.equal(server.requests.length - before, 1)
+    assert.match(own.problems().join(), /GitHub rate limit reached \(403\)/)
+    await own.pass(minuteMs)
+    assert.deepEqual([numbers(own), own.problems()], [[1], []])
+  })
+
+  it('says that the token lost its scope, and reads on once it has it again', async () => {
+    const own = await start('catch_up: all')
+    miss(1)
+    server.scopes = ['gist']
+    await own.pass(hourMs)
+    const [problem] = own.catchUp.problems()
+    assert.match(problem?.detail ?? '', /lacks admin:repo_hook/)
+    assert.equal(problem?.hint, 'doorward oauth login github --scopes gist,admin:repo_hook')
+    server.scopes = ['admin:repo_hook']
+    await own.pass(hourMs)
+    assert.deepEqual([numbers(own), own.problems()], [[1], []])
+  })
+
+  it('says that the hook is switched off or deleted at the sender, and how to make it again', async () => {
+    const own = await start('catch_up: ask')
+    hook.active = false
+    await own.pass(hourMs)
+    const [off] = own.catchUp.problems()
+    assert.deepEqual(
+      [off?.detail, off?.hint],
+      [
+        'acme/door: the hook is switched off at GitHub',
+        'switch it on: doorward webhook connect github acme/door --path /github',
+      ],
+    )
+    hook.active = true
+    await own.pass(hourMs)
+    assert.deepEqual(own.problems(), [])
+    server.hooks.splice(0)
+    await own.pass(hourMs)
+    const [gone] = own.catchUp.problems()
+    assert.match(gone?.detail ?? '', /cannot be read: GitHub answered 404/)
+    assert.match(gone?.hint ?? '', /the hook was deleted/)
+  })
+
+  it('runs on each of two machines what its own hook was sent, and of one hook nothing twice', async () => {
+    server.addHook('acme/door', 'https://other.example/github')
+    const own = await start('catch_up: all')
+    const other = await start('catch_up: all', 1001)
+    const same = await start('catch_up: all')
+    miss(1)
+    await own.pass(hourMs)
+    await other.pass(hourMs)
+    assert.deepEqual([numbers(own), numbers(other)], [[1], []])
+    // A daemon took it, and this one did not.
+    miss(2, { code: 202 })
+    await own.pass(hourMs)
+    await same.pass(hourMs)
+    assert.deepEqual([numbers(own), numbers(same)], [[1], [1]])
+  })
+})
