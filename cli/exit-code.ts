@@ -67,6 +67,8 @@ const exitCodes: Readonly<Record<ErrorCode, number>> = {
   'source-failed': exitFailed,
   'scope-missing': exitLoginNeeded,
   'hook-foreign': exitFailed,
+  'tunnel-failed': exitFailed,
+  'tunnel-down': exitFailed,
   'provider-unknown': exitFailed,
   'provider-misconfigured': exitFailed,
   'client-unknown': exitFailed,

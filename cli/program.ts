@@ -1,4 +1,5 @@
 import { Argument, Command, CommanderError, Help, Option } from 'commander'
+import { tunnelPrograms } from '../shared/api-tunnel.ts'
 import { version } from '../shared/version.ts'
 import { addAgentCommands } from './commands/agent/agent.ts'
 import { addConfigCommands } from './commands/config/config.ts'
@@ -124,6 +125,19 @@ const addCommands = (program: Command): void => {
     .description('show everything on one screen; exits with 3 if the daemon does not run')
     .action(run(async () => (await import('./commands/status.ts')).showStatus))
   program
+    .command('tunnel')
+    .description('bring senders to your webhooks with tailscale, cloudflared, ngrok or zrok')
+    .addArgument(
+      new Argument('[action]').choices(['start', 'stop', 'status']).default('start', 'start'),
+    )
+    .addOption(
+      new Option('--with <program>', 'the program (default: the first that is installed)').choices(
+        tunnelPrograms,
+      ),
+    )
+    .addHelpText('after', tunnelHelp)
+    .action(run(async () => (await import('./commands/tunnel.ts')).tunnel))
+  program
     .command('doctor')
     .description('check for problems and print their fixes; exits with 1 on an error')
     .argument('[webhook...]', 'with --privacy: paths of webhooks (default: each enabled one)')
@@ -163,6 +177,12 @@ const addCommands = (program: Command): void => {
 /** In one line: eight on every page hide those of the command. `doorward --help` explains them. */
 const globalOptions =
   '\nGlobal options: --home <dir> --json -q --no-color --no-start (doorward --help)\n'
+
+const tunnelHelp = `
+The program is yours, with its own login. It leads to server.public_port, which
+serves webhooks and nothing else; where none is set, one is chosen. The address
+goes to server.public_url and to the hooks that webhook connect made. The tunnel
+ends with the daemon, and starts with it again, until: doorward tunnel stop`
 
 const doctorHelp = `
 It changes nothing, and works with or without a daemon. A check that was skipped

@@ -1,11 +1,10 @@
-import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { changedValueWarnings } from '../shared/config/environment.ts'
 import { collectWarnings } from '../shared/config/warnings.ts'
 import type { Home } from '../shared/home/home.ts'
 import type { HomeLock } from '../shared/home/lock.ts'
 import { configureNetwork } from '../shared/network/outgoing.ts'
-import { packageFolder, version } from '../shared/version.ts'
+import { version } from '../shared/version.ts'
 import { createRecordedRun, killOrphans } from './agents/orphans.ts'
 import { createApp, createPublicApp } from './app.ts'
 import { CatchUp } from './catch-up/catch-up.ts'
@@ -32,6 +31,8 @@ import { Shutdown } from './shutdown.ts'
 import { openSource } from './sources/hooks.ts'
 import { hookRoutes } from './sources/routes.ts'
 import { createMemory } from './state.ts'
+import { createTunnels, type Tunnels } from './tunnel/tunnels.ts'
+import { isReplaced } from './util/replaced.ts'
 import { summarize } from './webhook/compiled-webhook.ts'
 import { createKeepSecret, createOccasion } from './webhook/senders/contact.ts'
 import { tryOutRoutes } from './webhook/dry-run.ts'
@@ -94,7 +95,8 @@ export const createDaemon = (input: StartupInput): Daemon => {
   const { home, processEnv, started, apiToken, predecessor, isForeground = false } = input
   const services = createServices(input)
   const { log, listeners, daemonFile, memory, intake, live, leadership } = services
-  const shutdown = new Shutdown({ ...services, processEnv, isForeground, predecessor })
+  const tunnels = createTunnels(services)
+  const shutdown = new Shutdown({ ...services, tunnels, processEnv, isForeground, predecessor })
   const restarter = new Restarter({
     ...services,
     shutdown,
@@ -109,6 +111,7 @@ export const createDaemon = (input: StartupInput): Daemon => {
   const createHandlers = createRequestHandlers(services, {
     apiToken,
     catchUp,
+    tunnels,
     restarter,
     shutdown,
     cancelRemote: (id) => predecessor?.cancel(id),
@@ -141,6 +144,7 @@ export const createDaemon = (input: StartupInput): Daemon => {
       await predecessor?.serving({ url, publicUrl, startedAt: services.startedAt.toISOString() })
       intake.queue.resume()
       await catchUp.start()
+      await tunnels.resume()
       void services.workspaces.trim(live.current().config.gateway)
       return {
         url,
@@ -245,6 +249,7 @@ const createServices = ({ home, processEnv, started, apiToken, predecessor }: St
 type Control = {
   readonly apiToken: string
   readonly catchUp: CatchUp
+  readonly tunnels: Tunnels
   readonly restarter: Pick<Restarter, 'restart'>
   readonly shutdown: Pick<Shutdown, 'stop' | 'signal'>
   /** Cancels an event that the daemon before a restart still runs. */
@@ -257,7 +262,7 @@ type Control = {
  */
 const createRequestHandlers = (
   services: Services,
-  { apiToken, catchUp, restarter, shutdown, cancelRemote }: Control,
+  { apiToken, catchUp, tunnels, restarter, shutdown, cancelRemote }: Control,
 ): (() => Apps) => {
   const { home, startedAt, memory, payloads, intake, live, leadership, succession, log } = services
   const { listeners, stream, metrics, learners, loopGuard } = services
@@ -302,6 +307,7 @@ const createRequestHandlers = (
       webhooks,
       metrics,
       catchUp,
+      tunnels,
     }
     const { restart } = restarter
     const app = createApp({
@@ -328,6 +334,7 @@ const createRequestHandlers = (
         }),
         linkRoutes(events, links, url),
         hookRoutes({ current: live.current, access: leadership.access, events }),
+        tunnels.routes(),
         tryOutRoutes({
           current: live.current,
           learners,
@@ -337,7 +344,7 @@ const createRequestHandlers = (
         }),
       ],
     })
-    return { app, publicApp: createPublicApp(log, serveWebhook) }
+    return { app, publicApp: tunnels.before(createPublicApp(log, serveWebhook)) }
   }
 }
 
@@ -398,15 +405,4 @@ const noteStart = (
     state: 'done',
     detail: `daemon ${version} ${how}`,
   })
-}
-
-/** True when another version was installed over the one that runs. */
-const isReplaced = async (): Promise<boolean> => {
-  try {
-    const text = await readFile(new URL('package.json', packageFolder), 'utf8')
-    return (JSON.parse(text) as { readonly version?: unknown } | null)?.version !== version
-  } catch {
-    // Missing, or being written.
-    return false
-  }
 }

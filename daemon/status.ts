@@ -11,6 +11,7 @@ import type { CatchUp } from './catch-up/catch-up.ts'
 import type { Metrics } from './metrics/metrics.ts'
 import type { OAuth } from './oauth/oauth.ts'
 import type { Queue } from './queue/queue.ts'
+import type { Tunnels } from './tunnel/tunnels.ts'
 import type { RunBudgets } from './webhook/rules/budgets.ts'
 
 export type StatusParts = {
@@ -29,6 +30,7 @@ export type StatusParts = {
   readonly webhooks: () => WebhookSummary[]
   readonly metrics: Metrics
   readonly catchUp: Pick<CatchUp, 'problems'>
+  readonly tunnels: Pick<Tunnels, 'status'>
 }
 
 /** Everything that the tray and `doorward status` show. */
@@ -46,12 +48,14 @@ export const buildStatus = async (parts: StatusParts): Promise<Status> => {
       fileTargetWarnings(config, homeFolder),
     ])
   const publicUrl = parts.publicUrl()
+  const { program, state, arrivedAt, ...tunnel } = parts.tunnels.status()
   const lastRun = events.lastRun()
   return {
     version,
     startedAt: parts.startedAt.toISOString(),
     url: parts.url(),
     ...(publicUrl === undefined ? {} : { publicUrl }),
+    ...(program && { tunnel: { program, state, ...(arrivedAt !== undefined && { arrivedAt }) } }),
     ...(parts.isStopping() && { stopping: true }),
     queue: { ...queue.counts(), bytes: parts.budget.used() },
     timings: await parts.metrics.timings(),
@@ -66,6 +70,7 @@ export const buildStatus = async (parts: StatusParts): Promise<Status> => {
       ...live.problems(),
       ...parts.budgets.problems(config.webhooks, performance.now()),
       ...parts.catchUp.problems(),
+      ...tunnel.problems,
       ...warnings,
       ...unstartable,
       ...unconfined,

@@ -388,6 +388,9 @@ export const statusSchema = z.strictObject({
   startedAt: z.iso.datetime(),
   url: z.string(),
   publicUrl: z.string().optional(),
+  tunnel: z
+    .strictObject({ program: z.string(), state: z.string(), arrivedAt: z.string().optional() })
+    .optional(),
   /** True while it stops: it finishes accepted events and accepts no new ones. */
   stopping: z.literal(true).optional(),
   queue: z.strictObject({ waiting: z.int(), running: z.int(), bytes: z.int() }),

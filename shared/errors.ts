@@ -61,6 +61,9 @@ export type ErrorCode =
   | 'source-failed'
   | 'scope-missing'
   | 'hook-foreign'
+  // the tunnel
+  | 'tunnel-failed'
+  | 'tunnel-down'
   // logins and tokens
   | 'provider-unknown'
   | 'provider-misconfigured'

@@ -70,6 +70,7 @@ const aboutDaemon = (status: Status, now: Date, { columns, paint }: Page): strin
       2,
     ),
     ...(publicUrl === undefined ? [] : row('public', `at ${toPlainLine(publicUrl)}`, columns, 2)),
+    ...(status.tunnel ? row('tunnel', tunnelWords(status.tunnel, now), columns, 2) : []),
     ...(ending === undefined ? [] : row('ending', ending, columns, 2)),
     ...row('queue', waiting, columns, 2),
     ...(status.broker ? row('broker', describeBroker(status.broker), columns, 2) : []),
@@ -107,6 +108,16 @@ const machineRows = (
 
 const describeLoad = ({ name, running, free }: Machine['agents'][number]): string =>
   `${toPlainLine(name)} ${running} of ${running + free}`
+
+/** `cloudflared, a request of our own came through it 20 s ago` */
+const tunnelWords = (
+  { program, state, arrivedAt }: NonNullable<Status['tunnel']>,
+  now: Date,
+): string => {
+  const came = arrivedAt === undefined ? 'no request' : `a request of our own`
+  const when = arrivedAt === undefined ? 'yet' : ago(arrivedAt, now)
+  return `${toPlainLine(program)}${state === 'up' ? '' : ` (${state})`}, ${came} came through it ${when}`
+}
 
 /** A label and its text on one line, or the text below where both do not fit. */
 const row = (

@@ -58,6 +58,8 @@ const statusByCode: Readonly<Record<ErrorCode, number>> = {
   'source-failed': 502,
   'scope-missing': 409,
   'hook-foreign': 409,
+  'tunnel-failed': 502,
+  'tunnel-down': 502,
   'provider-unknown': 404,
   'provider-misconfigured': 422,
   'client-unknown': 409,

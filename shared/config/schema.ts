@@ -121,7 +121,7 @@ export const gatewayFileSchema = z.strictObject({
       public_url: secureBaseUrl
         .optional()
         .describe(
-          'The public address of the webhooks, such as that of your tunnel. Default: none.',
+          'The public address of the webhooks, such as that of your tunnel; doorward tunnel writes it. Default: none.',
         ),
       body_limit: size('25mb', 'Larger webhook bodies are refused.'),
       allow_remote: z

@@ -120,6 +120,8 @@ const notifiedCodes: ReadonlySet<string> = new Set([
   'keychain-unavailable',
   'over-budget',
   'deliveries-missed',
+  'tunnel-down',
+  'tunnel-failed',
 ])
 
 /** Each problem with the key by which it is shown once. */

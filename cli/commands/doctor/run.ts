@@ -28,7 +28,7 @@ import {
 } from './checks/system.ts'
 import { checkTargets, collectFileTargets } from './checks/targets.ts'
 import { checkTray, collectDesktop } from './checks/tray.ts'
-import { askTunnel, checkTunnel } from './checks/tunnel.ts'
+import { askTunnel, checkTunnel, checkTunnelProgram } from './checks/tunnel.ts'
 import type { Reachable } from './ask.ts'
 import { reachTargets } from './checks/online-targets.ts'
 
@@ -157,6 +157,7 @@ export const runChecks = async (context: DoctorContext): Promise<DoctorResult> =
       const { status } = await daemon
       const { tunnel, hooks = [] } = (await outside) ?? {}
       return [
+        ...checkTunnelProgram(status),
         ...checkTunnel(config.gateway, tunnel, status !== undefined),
         ...checkHooks(hooks, status?.startedAt ?? ''),
       ]

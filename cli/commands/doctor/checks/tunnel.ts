@@ -1,4 +1,6 @@
+import type { Status } from '../../../../shared/api.ts'
 import type { Config } from '../../../../shared/config/load.ts'
+import { toPlainLine } from '../../../../shared/text.ts'
 import { ask, type Answer, parseJsonAnswer } from '../ask.ts'
 import { type Check, checksFor } from '../check.ts'
 
@@ -35,6 +37,18 @@ export const checkTunnel = (
     ...address,
     ...answers.filter(({ path }) => closedPaths.includes(path)).map(checkClosed),
     ...(webhook ? [checkWebhook(webhook)] : []),
+  ]
+}
+
+/** The tunnel that the daemon keeps open, by its own pings. */
+export const checkTunnelProgram = (status: Status | undefined): Check[] => {
+  const { tunnel, problems = [] } = status ?? {}
+  const found = problems.filter(({ code }) => code.startsWith('tunnel-'))
+  return [
+    ...found.map(({ detail, hint }) => error('program', toPlainLine(detail), hint)),
+    ...(tunnel?.state === 'up'
+      ? [ok('program', `${toPlainLine(tunnel.program)} brings requests to this daemon`)]
+      : []),
   ]
 }
 

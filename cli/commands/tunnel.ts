@@ -1,0 +1,120 @@
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import type { TunnelStatus } from '../../shared/api-tunnel.ts'
+import { setServer } from '../../shared/set-server.ts'
+import { DoorwardError, type ErrorCode } from '../../shared/errors.ts'
+import { withConfigLock } from '../../shared/home/lock.ts'
+import { toPlainLine } from '../../shared/text.ts'
+import { openConfig } from '../config-edit/open-config.ts'
+import type { Context } from '../context.ts'
+import { findDaemon } from '../daemon-client/connect.ts'
+import { withDaemon } from '../daemon-client/ensure.ts'
+import { moment } from '../terminal/format.ts'
+import { showWaiting } from '../terminal/spinner.ts'
+import { tableLines } from '../terminal/table.ts'
+
+const route = '/daemon/tunnel'
+/** The program, its address, the first pings and the hooks. */
+const startMs = 180_000
+const restartMs = 90_000
+
+/** Starts, stops or shows the tunnel. Throws `tunnel-failed`, `tunnel-down`, `config-invalid`. */
+export const tunnel = async (
+  context: Context,
+  [action]: readonly string[],
+  options: { readonly with?: string },
+): Promise<void> => {
+  const { terminal } = context
+  if (action !== 'start' && options.with !== undefined)
+    throw new DoorwardError('usage', `tunnel ${action} takes no --with`)
+  const status =
+    action === 'start'
+      ? await start(context, options)
+      : action === 'stop'
+        ? await withDaemon(context, (client) => client.delete<TunnelStatus>(route))
+        : await show(context)
+  if (terminal.json) terminal.printJson(status)
+  else for (const line of describe(status)) terminal.print(line)
+  const [problem] = status.problems
+  if (!problem) return
+  throw new DoorwardError(problem.code as ErrorCode, toPlainLine(problem.detail), {
+    hint: toPlainLine(problem.hint),
+  })
+}
+
+const start = async (
+  context: Context,
+  options: { readonly with?: string },
+): Promise<TunnelStatus> => {
+  const { terminal } = context
+  await ensurePort(context)
+  const waiting = await showWaiting('opening the tunnel', terminal, {
+    signal: new AbortController().signal,
+    interrupt: 'leaves; the tunnel goes on',
+  })
+  try {
+    return await withDaemon(context, (client) =>
+      client.post<TunnelStatus>(route, options, { timeoutMs: startMs }),
+    )
+  } finally {
+    waiting.stop()
+  }
+}
+
+/** The port for webhooks alone: chooses one, and restarts a daemon that does not listen there. */
+const ensurePort = async (context: Context): Promise<void> => {
+  const { home, terminal } = context
+  const { leadsTo } = await withDaemon(context, (client) => client.get<TunnelStatus>(route))
+  if (leadsTo !== null) return
+  await withConfigLock(home, async () => {
+    const opened = await openConfig(home)
+    const { port, host, public_port: known } = opened.config.gateway.server
+    if (known !== undefined) return
+    const chosen = port === 0 ? 0 : await findFreePort(host, port + 1)
+    const text = setServer(opened.file('gateway').text, { public_port: chosen })
+    opened.check('gateway', text)
+    await opened.write('gateway', text)
+    terminal.say(`server.public_port is now ${chosen}: it serves webhooks and nothing else`)
+  })
+  await withDaemon(context, (client) =>
+    client.post('/daemon/restart', undefined, { timeoutMs: restartMs }),
+  )
+  terminal.say('restarted the daemon, which listens there now')
+}
+
+/** One of ten; 0, which takes any, where none is free. */
+const findFreePort = async (host: string, first: number): Promise<number> => {
+  for (let port = first; port < Math.min(first + 10, 65_536); port += 1) {
+    const server = createServer()
+    server.listen({ host, port, exclusive: true })
+    const isFree = await once(server, 'listening').then(
+      () => true,
+      () => false,
+    )
+    server.close()
+    if (isFree) return port
+  }
+  return 0
+}
+
+const show = async (context: Context): Promise<TunnelStatus> => {
+  const client = await findDaemon(context)
+  try {
+    return await client.get<TunnelStatus>(route)
+  } finally {
+    client.close()
+  }
+}
+
+const describe = ({ state, program, url, leadsTo, arrivedAt, moved }: TunnelStatus): string[] => {
+  if (program === undefined) return ['no tunnel is open: doorward tunnel']
+  const ping =
+    arrivedAt === undefined ? 'none has arrived' : `arrived ${moment(arrivedAt, new Date())}`
+  return tableLines([
+    ['tunnel', `${program}, ${state}`],
+    ['address', url ?? '-'],
+    ['leads to', leadsTo ?? '-'],
+    ['ping', ping],
+    ...(moved.length > 0 ? [['hooks', `moved to this address: ${moved.join(', ')}`]] : []),
+  ])
+}

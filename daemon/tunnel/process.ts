@@ -1,0 +1,116 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { closeSync, openSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { type TunnelName, tunnelPrograms } from '../../shared/api-tunnel.ts'
+import { writeFileAtomic } from '../../shared/home/files.ts'
+import type { Home } from '../../shared/home/home.ts'
+import { isAlive, readStartTime } from '../../shared/home/lock.ts'
+import type { Place } from './programs.ts'
+
+/*
+ * A program that outlives a daemon that was killed, or that a restart replaced: the next one finds it by its
+ * pid and start time, and goes on with it, so that the address stays. So it writes into a file, not a pipe.
+ */
+
+export type TunnelProcess = {
+  readonly pid: number
+  /** Undefined where no system call tells it: then only the daemon that started it knows it. */
+  readonly start?: string | undefined
+  readonly child?: ChildProcess
+}
+
+export const startProcess = (
+  { path, env }: Place,
+  args: readonly string[],
+  logFile: string,
+): TunnelProcess | undefined => {
+  writeFileSync(logFile, '', { mode: 0o600 })
+  const log = openSync(logFile, 'a')
+  const child = spawn(path, args, {
+    cwd: homedir(),
+    env,
+    stdio: ['ignore', log, log],
+    detached: process.platform !== 'win32',
+    windowsHide: true,
+  })
+  closeSync(log)
+  // It ends at once then.
+  child.on('error', () => undefined)
+  child.unref()
+  return child.pid === undefined ? undefined : { pid: child.pid, start: getStart(child.pid), child }
+}
+
+export const isRunning = ({ pid, start, child }: TunnelProcess): boolean =>
+  child
+    ? child.exitCode === null && child.signalCode === null
+    : start !== undefined && isAlive(pid) && getStart(pid) === start
+
+/** SIGTERM to its group, SIGKILL after 5 s. */
+export const endProcess = async (own: TunnelProcess): Promise<void> => {
+  for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+    if (!isRunning(own)) return
+    try {
+      if (process.platform === 'win32') own.child?.kill(signal)
+      else process.kill(-own.pid, signal)
+    } catch {
+      return
+    }
+    for (let tries = 0; tries < 100 && isRunning(own); tries += 1) await delay(50)
+  }
+}
+
+const maxLogBytes = 1_000_000
+
+/** What it has written; the file is emptied when it is large. */
+export const readOutput = (logFile: string): string => {
+  try {
+    const text = readFileSync(logFile, 'utf8')
+    if (text.length > maxLogBytes) truncateSync(logFile)
+    return text
+  } catch {
+    return ''
+  }
+}
+
+/** macOS has no /proc. */
+const getStart = (pid: number): string | undefined => {
+  const start = readStartTime(pid)
+  if (start !== undefined || process.platform === 'win32') return start
+  try {
+    const env = { ...process.env, LC_ALL: 'C', TZ: 'UTC' }
+    return execFileSync('ps', ['-o', 'lstart=', '-p', String(pid)], {
+      env,
+      encoding: 'utf8',
+    }).trim()
+  } catch {
+    return undefined
+  }
+}
+
+/** `run/tunnel.json`, there until the tunnel is stopped: the next daemon opens it again. */
+export type TunnelRecord = {
+  readonly program: TunnelName
+  /** Of its process. */
+  readonly pid?: number
+  readonly start?: string | undefined
+  readonly target?: string
+  readonly url?: string | undefined
+}
+
+export const writeRecord = async (
+  { run }: Pick<Home, 'run'>,
+  record: TunnelRecord,
+): Promise<void> => writeFileAtomic(join(run, 'tunnel.json'), `${JSON.stringify(record)}\n`)
+
+export const readRecord = async ({ run }: Pick<Home, 'run'>): Promise<TunnelRecord | undefined> => {
+  try {
+    const text = await readFile(join(run, 'tunnel.json'), 'utf8')
+    const record = JSON.parse(text) as TunnelRecord
+    return tunnelPrograms.includes(record.program) ? record : undefined
+  } catch {
+    return undefined
+  }
+}

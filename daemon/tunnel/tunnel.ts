@@ -1,0 +1,381 @@
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { TunnelName, TunnelStatus } from '../../shared/api-tunnel.ts'
+import { DoorwardError } from '../../shared/errors.ts'
+import type { Home } from '../../shared/home/home.ts'
+import { networkVariables } from '../../shared/network/variables.ts'
+import { cleanEnvironment } from '../agents/environment.ts'
+import type { EventStore } from '../events/event-store.ts'
+import type { Log } from '../log/log.ts'
+import type { Hooks } from '../sources/hooks.ts'
+import { knownError } from '../util/assets.ts'
+import type { Engine } from '../webhook/engine.ts'
+import type { Pings } from './pings.ts'
+import {
+  endProcess,
+  isRunning,
+  readOutput,
+  readRecord,
+  startProcess,
+  type TunnelProcess,
+  writeRecord,
+} from './process.ts'
+import {
+  findFirstProgram,
+  findTunnelProgram,
+  type Place,
+  programs,
+  quote,
+  toRefusal,
+} from './programs.ts'
+import { writePublicUrl } from './public-url.ts'
+
+export type TunnelParts = {
+  readonly home: Home
+  /** Where webhooks alone are served. */
+  readonly target: () => string | undefined
+  readonly current: () => Pick<Engine, 'config' | 'env'>
+  readonly reload: () => Promise<unknown>
+  readonly hooks: Pick<Hooks, 'list' | 'connect'>
+  readonly pings: Pings
+  readonly events: Pick<EventStore, 'add'>
+  readonly log: Pick<Log, 'warn'>
+  /** False once another process serves. */
+  readonly isServing: () => boolean
+  readonly times?: Partial<typeof usualTimes>
+}
+
+/** In milliseconds. */
+const usualTimes = {
+  ping: 60_000,
+  pingAgain: 5000,
+  /** How long pings fail before the tunnel counts as dead; a new name needs some time. */
+  down: 30_000,
+  /** How long a program may take to say its address. */
+  address: 40_000,
+  firstPause: 1000,
+  maxPause: 300_000,
+}
+
+/** A program that ran so long did not fail at its start. */
+const steadyMs = 60_000
+
+/**
+ * The tunnel that brings senders to the port for webhooks: starts the program, or uses one that somebody
+ * started; writes its address into the configuration and the hooks; pings it each minute, as one can be
+ * connected and dead; starts a program that exits again.
+ */
+export class Tunnel {
+  readonly #parts: TunnelParts
+  readonly #times: typeof usualTimes
+  #program: TunnelName | undefined
+  /** Undefined for one that somebody else started. */
+  #process: TunnelProcess | undefined
+  #url: string | undefined
+  #state: TunnelStatus['state'] = 'off'
+  #arrivedAt: Date | undefined
+  #moved: readonly string[] = []
+  #hooksAreDue = false
+  /** Why no request arrives, the address is not written, or hooks do not have it. */
+  readonly #faults = new Map<'way' | 'address' | 'hooks', DoorwardError>()
+  #control = new AbortController()
+  /** Of the first pings. */
+  #outcome: Promise<void> = Promise.resolve()
+  #ended: Promise<void> = Promise.resolve()
+
+  constructor(parts: TunnelParts) {
+    this.#parts = parts
+    this.#times = { ...usualTimes, ...parts.times }
+  }
+
+  /**
+   * Opens a tunnel with this program, or the first on PATH, and waits until it is up or down. Throws
+   * `tunnel-failed` and `config-invalid`; nothing runs then.
+   */
+  async start(wanted: TunnelName | undefined): Promise<void> {
+    const { env } = this.#parts.current()
+    this.#target()
+    const name = wanted ?? this.#program ?? (await findFirstProgram(env))
+    await findTunnelProgram(name, env)
+    if (name === this.#program && this.#state === 'starting') return this.#outcome
+    if (name === this.#program && this.#state === 'up') return undefined
+    await this.stop()
+    this.#run(name)
+    try {
+      return await this.#outcome
+    } catch (error) {
+      await this.stop()
+      throw error
+    }
+  }
+
+  /** Goes on with the tunnel of the daemon before, and with its process if that still runs. */
+  async resume(): Promise<void> {
+    const record = await readRecord(this.#parts.home)
+    if (!record) return
+    const { program, url, target, pid, start } = record
+    if (pid !== undefined) this.#process = { pid, start }
+    // Started for another port, it would lead nowhere.
+    if (target === this.#parts.target()) this.#url = url
+    this.#run(program)
+  }
+
+  async stop(): Promise<void> {
+    await this.close()
+    await rm(this.#file('tunnel.json'), { force: true })
+    this.#program = this.#url = this.#arrivedAt = undefined
+  }
+
+  /** Ends the program; the next daemon opens the tunnel again. */
+  async close(): Promise<void> {
+    this.release()
+    await this.#ended
+    if (this.#process) await endProcess(this.#process)
+    this.#process = undefined
+    await this.#record().catch(() => undefined)
+    this.#state = 'off'
+    this.#faults.clear()
+  }
+
+  /** Leaves the program to the daemon that replaces this one. */
+  release(): void {
+    this.#control.abort()
+  }
+
+  status(): TunnelStatus {
+    return {
+      state: this.#state,
+      leadsTo: this.#parts.target() ?? null,
+      ...(this.#program && { program: this.#program }),
+      ...(this.#url !== undefined && { url: this.#url }),
+      ...(this.#arrivedAt && { arrivedAt: this.#arrivedAt.toISOString() }),
+      moved: this.#moved,
+      problems: [...this.#faults.values()].map(({ code, message, hint = 'doorward tunnel' }) => ({
+        code,
+        detail: message,
+        hint,
+      })),
+    }
+  }
+
+  #run(name: TunnelName): void {
+    this.#program = name
+    this.#state = 'starting'
+    this.#moved = []
+    this.#control = new AbortController()
+    const { signal } = this.#control
+    this.#outcome = new Promise((resolve, reject) => {
+      this.#ended = this.#keep(name, signal, { resolve, reject })
+    })
+    this.#outcome.catch(() => undefined)
+  }
+
+  /** Opens the tunnel again whenever it has ended, after longer and longer pauses. */
+  async #keep(name: TunnelName, signal: AbortSignal, outcome: Outcome): Promise<void> {
+    let pause = this.#times.firstPause
+    while (this.#isOn(signal)) {
+      const startedAt = performance.now()
+      try {
+        await this.#open(name, signal)
+        await this.#watch(name, signal, outcome)
+        if (this.#isOn(signal)) {
+          this.#state = 'starting'
+          this.#tell(`${name} ended, and is started again: ${quote(this.#output())}`)
+        }
+      } catch (error) {
+        if (signal.aborted) break
+        this.#down(knownError(error))
+        outcome.reject(error)
+      }
+      if (performance.now() - startedAt > steadyMs) pause = this.#times.firstPause
+      await delay(pause, undefined, { signal, ref: false }).catch(() => undefined)
+      pause = Math.min(pause * 2, this.#times.maxPause)
+    }
+    outcome.resolve()
+  }
+
+  /** Finds or starts the program, and uses its address. */
+  async #open(name: TunnelName, signal: AbortSignal): Promise<void> {
+    const program = programs[name]
+    const place = await this.#place(name)
+    const known = this.#process && isRunning(this.#process) ? this.#url : undefined
+    if (known !== undefined) return this.#use(known)
+    if (this.#process) await endProcess(this.#process)
+    this.#process = undefined
+    const url = await program.service?.(place)
+    if (url !== undefined) return this.#use(url)
+    const args = await program.args(place)
+    if (!this.#isOn(signal)) return undefined
+    this.#process = startProcess(place, args, this.#file('tunnel.log'))
+    await this.#record()
+    return this.#use(await this.#awaitAddress(name, place, signal))
+  }
+
+  async #awaitAddress(name: TunnelName, place: Place, signal: AbortSignal): Promise<string> {
+    const end = performance.now() + this.#times.address
+    while (this.#process && isRunning(this.#process) && performance.now() < end) {
+      const url = await programs[name].address(place, this.#output())
+      if (url !== undefined) return url
+      await delay(200, undefined, { signal })
+    }
+    if (this.#process) await endProcess(this.#process)
+    throw toRefusal(name, this.#output(), programs[name])
+  }
+
+  /** Pings until the program exits, or one of somebody else has no tunnel for us any more. */
+  async #watch(name: TunnelName, signal: AbortSignal, outcome: Outcome): Promise<void> {
+    let failingSince: number | undefined
+    while (this.#isOn(signal) && (!this.#process || isRunning(this.#process))) {
+      const why = await this.#parts.pings.send(this.#url ?? '', signal)
+      if (signal.aborted) return
+      if (why === undefined) {
+        failingSince = undefined
+        this.#up()
+      } else {
+        failingSince ??= performance.now()
+        if (performance.now() - failingSince >= this.#times.down)
+          this.#down(
+            new DoorwardError(
+              'tunnel-down',
+              `${name} runs, but nothing arrives at ${this.#url}: ${why}`,
+              { hint: 'doorward tunnel starts it again; --with takes another program' },
+            ),
+          )
+        const url = await programs[name].address(await this.#place(name), this.#output())
+        if (url === undefined && !this.#process) return
+        if (url !== undefined && url !== this.#url) await this.#use(url)
+      }
+      if (this.#state !== 'starting') {
+        if (this.#faults.has('address')) await this.#writeAddress()
+        if (this.#hooksAreDue) await this.#moveHooks(signal)
+        outcome.resolve()
+      }
+      await this.#pause(why === undefined ? this.#times.ping : this.#times.pingAgain, signal)
+    }
+  }
+
+  /** Ends early when the program exits. */
+  async #pause(ms: number, signal: AbortSignal): Promise<void> {
+    const end = performance.now() + ms
+    const step = this.#process?.child ? 1000 : 5000
+    while (!signal.aborted && performance.now() < end) {
+      if (this.#process && !isRunning(this.#process)) return
+      const left = Math.min(end - performance.now(), step)
+      await delay(left, undefined, { signal, ref: false }).catch(() => undefined)
+    }
+  }
+
+  #up(): void {
+    this.#arrivedAt = new Date()
+    if (this.#state === 'up') return
+    this.#state = 'up'
+    this.#faults.delete('way')
+    this.#tell(`requests arrive through ${this.#program} at ${this.#url}`)
+  }
+
+  /** Reported once: the reason may differ from ping to ping. */
+  #down(error: DoorwardError): void {
+    if (this.#state === 'down' && this.#faults.get('way')?.code === error.code) return
+    this.#state = 'down'
+    this.#faults.set('way', error)
+    this.#tell(error.message, error.code)
+  }
+
+  /** A new address goes into the configuration; the hooks get it once it is clear whether it works. */
+  async #use(url: string): Promise<void> {
+    this.#url = url
+    this.#hooksAreDue = true
+    await this.#record()
+    await this.#writeAddress()
+  }
+
+  async #writeAddress(): Promise<void> {
+    const { home, current, reload } = this.#parts
+    const url = this.#url ?? ''
+    try {
+      if (current().config.gateway.server.public_url?.replace(/\/+$/, '') !== url) {
+        await writePublicUrl(home, url)
+        await reload()
+        this.#tell(`server.public_url is now ${url}`)
+      }
+      this.#faults.delete('address')
+    } catch (error) {
+      const { message, hint } = knownError(error)
+      this.#fault('address', `server.public_url is not ${url} yet: ${message}`, hint)
+    }
+  }
+
+  /** Gives the address to the hooks that `webhook connect` made. */
+  async #moveHooks(signal: AbortSignal): Promise<void> {
+    const { hooks, current } = this.#parts
+    const failed: string[] = []
+    for (const { path, repository, state, problem } of await hooks.list(signal))
+      try {
+        const own = current().config.webhooks.find((webhook) => webhook.path === path)?.source
+        if (!own || own.mode === 'poll') continue
+        if (state === 'unknown') failed.push(`${repository} (${problem})`)
+        if (state !== 'moved') continue
+        await hooks.connect({ path, provider: own.provider, repository }, signal)
+        this.#moved = [...this.#moved, path]
+        this.#tell(`the hook of ${repository} delivers to ${this.#url}`)
+      } catch (error) {
+        failed.push(`${repository} (${knownError(error).message})`)
+      }
+    this.#hooksAreDue = failed.length > 0
+    if (failed.length === 0) this.#faults.delete('hooks')
+    else this.#fault('hooks', `hooks that may have an old address: ${failed.join(', ')}`)
+  }
+
+  #fault(what: 'address' | 'hooks', message: string, hint = 'doorward webhook hooks'): void {
+    this.#faults.set(what, new DoorwardError('tunnel-failed', message, { hint }))
+  }
+
+  #tell(detail: string, code?: string): void {
+    const { events, log } = this.#parts
+    if (code !== undefined) log.warn({ tunnel: this.#program, code }, 'the tunnel does not work')
+    const state = code === undefined ? 'done' : 'failed'
+    events.add(new Date(), { kind: 'daemon', state, detail, ...(code !== undefined && { code }) })
+  }
+
+  #isOn(signal: AbortSignal): boolean {
+    return !signal.aborted && this.#parts.isServing()
+  }
+
+  #target(): string {
+    const target = this.#parts.target()
+    if (target !== undefined) return target
+    throw new DoorwardError('config-invalid', 'server.public_port in gateway.yaml is not set', {
+      hint: 'a tunnel leads to no other port: doorward tunnel sets it',
+    })
+  }
+
+  async #place(name: TunnelName): Promise<Place> {
+    const { env } = this.#parts.current()
+    const passed = ['NGROK_AUTHTOKEN', 'ZROK_API_ENDPOINT', 'ZROK2_API_ENDPOINT']
+    return {
+      target: this.#target(),
+      path: await findTunnelProgram(name, env),
+      env: cleanEnvironment(env, {}, new Map(), { passed, set: networkVariables(env) }),
+    }
+  }
+
+  #output(): string {
+    return this.#process ? readOutput(this.#file('tunnel.log')) : ''
+  }
+
+  #file(name: string): string {
+    return join(this.#parts.home.run, name)
+  }
+
+  async #record(): Promise<void> {
+    if (!this.#program) return
+    const { pid, start } = this.#process ?? {}
+    await writeRecord(this.#parts.home, {
+      program: this.#program,
+      ...(pid !== undefined && { pid, start, target: this.#target(), url: this.#url }),
+    })
+  }
+}
+
+type Outcome = { readonly resolve: () => void; readonly reject: (error: unknown) => void }
