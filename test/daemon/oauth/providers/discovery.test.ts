@@ -24,7 +24,7 @@ describe('discovery', () => {
     now = 0
     server = await startProviderServer(({ path }) => pages[path])
     pages[oidc] = { status: 200, body: metadata() }
-    discover = createDiscover(() => now, 50)
+    discover = createDiscover(() => now)
   })
   afterEach(() => server.close())
 
@@ -121,6 +121,7 @@ describe('discovery', () => {
   })
 
   it('does not wait long for an issuer that hangs when it knows enough', async () => {
+    discover = createDiscover(() => now, 50)
     await ask()
     now += hourMs
     const held = server.hold('/')
