@@ -23,6 +23,7 @@ import { Leadership } from './leadership.ts'
 import { getLogLevel, openLog } from './log/log.ts'
 import { Metrics } from './metrics/metrics.ts'
 import type { TokenRecord } from './oauth/tokens/token-record.ts'
+import { NatsQueue } from './queue/nats/nats-queue.ts'
 import type { Predecessor } from './restart/new-process.ts'
 import { Restarter } from './restart/old-process.ts'
 import { Succession } from './restart/succession.ts'
@@ -158,6 +159,7 @@ export const createDaemon = (input: StartupInput): Daemon => {
       await listeners.close()
       await leadership.close()
       await live.close()
+      await intake.queue.close()
       services.refusals.close()
       await services.closeLog()
     },
@@ -175,7 +177,19 @@ const createServices = ({ home, processEnv, started, apiToken, predecessor }: St
   const memory = createMemory(gateway.events.keep)
   const { events } = memory
   const stream = createEventStream(events)
-  const intake = createIntake(gateway.queue)
+  const intake = createIntake(gateway.queue, (local, budget) =>
+    gateway.queue.engine === 'memory'
+      ? local
+      : new NatsQueue({
+          local,
+          budget,
+          home,
+          memory,
+          log,
+          settings: gateway.queue,
+          current: () => live.current(),
+        }),
+  )
   const payloads = new KeptPayloads(events)
   const listeners = new Listeners(gateway.server)
   const daemonFile = new DaemonFile({ home, startedAt, listeners, server: gateway.server, log })

@@ -19,12 +19,17 @@ export type Intake = {
   readonly resize: (limits: Gateway['queue']) => void
 }
 
-export const createIntake = (initialLimits: Gateway['queue']): Intake => {
+/** `choose` may put the queue of several machines around that of this process. */
+export const createIntake = (
+  initialLimits: Gateway['queue'],
+  choose: (local: EventQueue, budget: ByteBudget) => Queue = (local) => local,
+): Intake => {
   let limits = initialLimits
   const budget = createByteBudget(limits.max_bytes)
   const remote = new RemoteJobs()
   const { max_events: maxEvents, concurrency } = limits
-  const queue = new EventQueue({ maxEvents, concurrency, budget, remote })
+  const local = new EventQueue({ maxEvents, concurrency, budget, remote })
+  const queue = choose(local, budget)
   return {
     budget,
     queue,
@@ -50,8 +55,8 @@ export class RemoteJobs implements RemoteLoad {
   /** Follows a record of the other process. */
   note(record: EventRecord): void {
     if (record.kind !== 'webhook') return
-    if (record.state === 'running' || record.state === 'delivering')
-      this.#records.set(record.id, record)
+    const isThere = record.state === 'running' && record.machine === undefined
+    if (isThere || record.state === 'delivering') this.#records.set(record.id, record)
     else this.#records.delete(record.id)
   }
 

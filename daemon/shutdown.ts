@@ -138,6 +138,7 @@ export class Shutdown {
     await this.#parts.live.close()
     await left
     await Promise.all([intake.queue.drain(), predecessor?.ended])
+    await intake.queue.close()
     this.#parts.refusals.close()
     log.info('finished')
     await this.#parts.closeLog()
@@ -159,7 +160,7 @@ export class Shutdown {
     await drained
     const isLost = (id: string) => ['failed', 'dropped'].includes(events.record(id)?.state ?? '')
     if (this.#parts.isForeground) printLost(open.filter(({ id }) => isLost(id)).length)
-    await Promise.all([leadership.close(), this.#parts.tunnels.close()])
+    await Promise.all([leadership.close(), intake.queue.close(), this.#parts.tunnels.close()])
     this.#parts.stream.close()
     await this.#parts.listeners.close()
     await this.#parts.daemonFile.remove()

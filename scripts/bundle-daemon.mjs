@@ -12,6 +12,7 @@ const parts = [
   ['zod', /[\\/]node_modules[\\/]zod[\\/]/],
   ['yaml', /[\\/]node_modules[\\/]yaml[\\/]/],
   ['mail', /[\\/]node_modules[\\/]nodemailer[\\/]/],
+  ['nats', /[\\/]node_modules[\\/]@nats-io[\\/]/],
   ['packages', /[\\/]node_modules[\\/]|^\0lighter/],
   ['shared', /[\\/]dist[\\/]shared[\\/]/],
   ['oauth', /[\\/]dist[\\/]daemon[\\/](http|oauth|util)[\\/](?!.*keychain-helper)/],

@@ -127,6 +127,15 @@ export class EventQueue implements Queue {
     return false
   }
 
+  /** True for an event that waits or runs here. */
+  has(id: string): boolean {
+    const isIt = (job: Job) => job.id === id
+    return (
+      this.#runs.some(({ job }) => isIt(job)) ||
+      [...this.#waitingOf.values()].some((jobs) => jobs.some(isIt))
+    )
+  }
+
   counts(): { readonly waiting: number; readonly running: number } {
     return { waiting: this.#waiting, running: this.#runs.length + this.#remote.events() }
   }

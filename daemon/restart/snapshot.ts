@@ -34,7 +34,7 @@ type DeliveryState = {
 type QueuedCopy = Pick<Job, 'id' | 'onlyDelivers'>
 
 /** An accepted event but its prompt, which the event store has; keys of signatures stay behind. */
-type AcceptedCopy = Omit<AcceptedEvent, 'prompt' | 'targets'> & {
+export type AcceptedCopy = Omit<AcceptedEvent, 'prompt' | 'targets'> & {
   readonly targets: readonly TargetCopy[]
 }
 
@@ -146,7 +146,7 @@ export const restoreLateEvent = (memory: Memory, { id, record, ...late }: LateEv
   if (late.accepted.delivery) deliveries.remember(late.accepted.delivery, id, performance.now())
 }
 
-const copyAccepted = ({
+export const copyAccepted = ({
   webhook,
   receivedAt,
   known,

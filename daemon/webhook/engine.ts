@@ -15,6 +15,7 @@ import { createAskGithub } from '../workspace/context/github.ts'
 import type { Workspaces } from '../workspace/workspaces.ts'
 import { type CompiledWebhook, webhooksByPath } from './compiled-webhook.ts'
 import { nearestByPath } from './senders/contact.ts'
+import { type Ask, createAsk } from './events/ask.ts'
 import { type RunEvent, type RunEventParts, createRunEvent } from './events/runner.ts'
 
 /**
@@ -32,6 +33,8 @@ export type Engine = {
   readonly nearest: (path: string) => CompiledWebhook | undefined
   readonly maxBodyBytes: number
   readonly runEvent: RunEvent
+  /** Runs the agent of an event of another machine. */
+  readonly ask: Ask
 }
 
 /** What all engines of a daemon share: a change of the configuration does not replace it. */
@@ -81,6 +84,11 @@ export const createEngine = (
     log,
     hasTray,
   })
+  const askParts = {
+    askGithub: createAskGithub(config.gateway, env, access),
+    prepareWorkspace: parts.workspaces.preparer(config.gateway, env),
+    invoke,
+  }
   const byPath = webhooksByPath(config, env, changed)
   return {
     config,
@@ -89,12 +97,7 @@ export const createEngine = (
     byPath,
     nearest: nearestByPath(byPath),
     maxBodyBytes: server.body_limit,
-    runEvent: createRunEvent({
-      ...parts,
-      askGithub: createAskGithub(config.gateway, env, access),
-      prepareWorkspace: parts.workspaces.preparer(config.gateway, env),
-      invoke,
-      deliver,
-    }),
+    runEvent: createRunEvent({ ...parts, ...askParts, deliver }),
+    ask: createAsk(askParts),
   }
 }

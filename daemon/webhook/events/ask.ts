@@ -27,9 +27,11 @@ type Answered = {
   readonly notes: readonly string[]
 }
 
+export type Ask = (asked: Asked) => Promise<Answered>
+
 /** Runs the agent of an event, with the code that its rule gives it. Throws why there is no answer. */
 export const createAsk =
-  ({ prepareWorkspace, askGithub, invoke }: AskParts): ((asked: Asked) => Promise<Answered>) =>
+  ({ prepareWorkspace, askGithub, invoke }: AskParts): Ask =>
   async ({ id, event, signal }) => {
     const { webhook, payload, known } = event
     const { deliveryId, rule } = known

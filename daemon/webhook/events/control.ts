@@ -65,7 +65,7 @@ export const retryEvent = (
     )
   // In any stage: a retry of the delivery may have been dropped in the queue.
   const isDelivery = event.result !== undefined
-  if (!isDelivery && isUnfencedFor(accepted.webhook, agent))
+  if (!isDelivery && isUnfenced(accepted.webhook, agent))
     throw notRetryable(
       `its prompt was made for an agent that is no language model, and ${accepted.webhook.agentName} is one now`,
       'deliver it again from the sender, if the sender can do that',
@@ -172,9 +172,15 @@ const refuseRedelivered = (
   )
 }
 
+const isUnfenced = ({ agent, values }: AcceptedEvent['webhook'], now: Agent): boolean =>
+  isUnfencedFor(values.eventText, agent.kind, now.kind)
+
 /** True for a prompt with plain values, made for a program: a model could follow them as instructions. */
-const isUnfencedFor = ({ agent, values }: AcceptedEvent['webhook'], now: Agent): boolean =>
-  values.eventText === 'plain' && isForModel(now.kind) && !isForModel(agent.kind)
+export const isUnfencedFor = (
+  eventText: AcceptedEvent['webhook']['values']['eventText'],
+  madeFor: Agent['kind'],
+  now: Agent['kind'],
+): boolean => eventText === 'plain' && isForModel(now) && !isForModel(madeFor)
 
 const whyNot = ({ kind, state, code }: EventRecord): string => {
   if (kind !== 'webhook') return 'it is no event of a webhook'

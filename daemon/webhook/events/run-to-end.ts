@@ -49,10 +49,12 @@ export const createRunToEnd = (parts: RunToEndParts): RunToEnd => {
   const bringToTargets = createBringToTargets(deliver)
 
   return async (run) => {
-    const { id, event, queuedMs, signal, change } = run
+    const { id, event, signal, change } = run
     const before = events.record(id)
-    // The attempt of a machine that ran its agent goes on.
-    const attempts = (before?.attempts ?? 0) + (before?.state === 'running' ? 0 : 1)
+    // Another machine ran its agent.
+    const ranElsewhere = before?.state === 'running'
+    const attempts = (before?.attempts ?? 0) + (ranElsewhere ? 0 : 1)
+    const queuedMs = ranElsewhere ? (before.durations.queuedMs ?? 0) : run.queuedMs
     const { targets: earlier } = before ?? waitingFor(event.targets)
     let { code } = event
     let stage: Extract<Stage, 'agent' | 'deliver'> = 'agent'
@@ -134,7 +136,7 @@ const createBringToTargets =
 export const hasNoWayOut = ({ targets }: AcceptedEvent): boolean =>
   targets.length > 0 && targets.every(({ kind }) => kind === 'invalid')
 
-const describeAnswer = ({ cut, note }: Answer, notes: readonly string[]): string =>
+export const describeAnswer = ({ cut, note }: Answer, notes: readonly string[]): string =>
   [
     ...(cut ? ['the answer was longer than output_limit and is cut'] : []),
     ...(note === undefined ? [] : [note]),

@@ -231,7 +231,7 @@ const supersededEnd = (newer: string, stage: 'queue' | 'agent'): EventChanges =>
   detail: `a newer event replaced it ${whenAt[stage]}: ${newer}`,
 })
 
-const duplicateEnd = {
+export const duplicateEnd = {
   state: 'duplicate',
   detail: 'the same delivery was accepted before, here or by another door',
 } as const

@@ -1,0 +1,236 @@
+import type { ConsumerMessages, JsMsg } from '@nats-io/jetstream'
+import type { EventRecord } from '../../../shared/api.ts'
+import { DoorwardError, errorName } from '../../../shared/errors.ts'
+import { isFinal, newRecord } from '../../events/event-record.ts'
+import type { Log } from '../../log/log.ts'
+import { toError } from '../../restart/error-copy.ts'
+import { type AcceptedCopy, restoreLateEvent } from '../../restart/snapshot.ts'
+import type { Memory } from '../../state.ts'
+import { cancelled } from '../../util/abort.ts'
+import type { AcceptedEvent } from '../../webhook/events/accepted-event.ts'
+import type { RunEvent } from '../../webhook/events/runner.ts'
+import { toPreview } from '../../webhook/events/run-to-end.ts'
+import { waitingFor } from '../../webhook/targets.ts'
+import type { EventQueue } from '../event-queue.ts'
+import {
+  answersStream,
+  type Broker,
+  cancelSubject,
+  doneSubject,
+  type Link,
+  progressSubject,
+} from './broker.ts'
+import { type Held, keepWorking } from './held.ts'
+import type { Identity } from './identity.ts'
+import { type Done, readDone, readNote, readTicket, writeNote } from './messages.ts'
+
+/*
+ * What workers say to the door: that a run has started, and the answer. The queue in memory delivers it, and
+ * its message is acknowledged when the event is over, so that no answer is lost with this process.
+ */
+
+export type AnswersParts = {
+  readonly broker: Broker
+  readonly local: EventQueue
+  readonly memory: Memory
+  readonly identity: () => Identity
+  readonly keys: () => readonly Buffer[]
+  readonly toJob: RunEvent['toJob']
+  /** Resolves when an event that was just published is in the store. */
+  readonly settled: (id: string) => Promise<void>
+  readonly log: Log
+}
+
+export type Progress = {
+  readonly machine: string
+  readonly attempt: number
+  readonly queuedMs: number
+}
+
+const maxAnswers = 64
+
+export class Answers {
+  readonly #parts: AnswersParts
+  /** The machine and attempt of each run that was heard of. */
+  readonly #attempts = new Map<string, string>()
+  readonly #cancelling = new Set<string>()
+  /** Those that are being delivered. */
+  readonly #delivering = new Map<string, Held>()
+  #consuming: ConsumerMessages | undefined
+  #connection: Link['nc'] | undefined
+  #isActive = false
+  #isDraining = false
+  /** How many runs were given to a second machine. */
+  redelivered = 0
+
+  constructor(parts: AnswersParts) {
+    this.#parts = parts
+    parts.memory.events.follow(({ record }) => this.#follow(record))
+    parts.broker.onLink((link) => {
+      if (this.#isActive) void this.#listen(link)
+    })
+  }
+
+  start(): void {
+    this.#isActive = true
+    const { link } = this.#parts.broker
+    if (link) void this.#listen(link)
+  }
+
+  /** Takes no more: those that are on their way come again, here or to the next process. */
+  stop(): void {
+    this.#isActive = false
+    void this.#consuming?.close()
+    this.#consuming = undefined
+  }
+
+  drain(): void {
+    this.#isDraining = true
+    this.stop()
+  }
+
+  cancel(id: string): void {
+    this.#cancelling.add(id)
+    this.tellCancel(id)
+  }
+
+  tellCancel(id: string): void {
+    const { broker, keys } = this.#parts
+    broker.link?.nc.publish(cancelSubject, writeNote('cancel', id, {}, keys()))
+  }
+
+  async #listen(link: Link): Promise<void> {
+    const { broker, identity, log } = this.#parts
+    const { nc, js } = link
+    const { id } = identity()
+    const name = `door-${id}`
+    if (this.#connection !== nc) {
+      this.#connection = nc
+      nc.subscribe(`${progressSubject}.${id}`, {
+        callback: (error, message) => {
+          if (!error && this.#isActive) void this.#noteProgress(message.data)
+        },
+      })
+    }
+    try {
+      await this.#consuming?.close()
+      const limits = { filter: `${doneSubject}.${id}`, maxAckPending: maxAnswers }
+      await broker.ensureConsumer(link, answersStream, name, limits)
+      const consumer = await js.consumers.get(answersStream, name)
+      this.#consuming = await consumer.consume({
+        max_messages: maxAnswers / 2,
+        callback: (message) => void this.#take(message),
+      })
+      if (!this.#isActive) this.stop()
+    } catch (error) {
+      log.warn({ error: errorName(error) }, 'answers of workers cannot be read')
+    }
+  }
+
+  async #noteProgress(bytes: Uint8Array): Promise<void> {
+    const note = readNote('progress', bytes, this.#parts.keys())
+    if (!note) return
+    const { id, value } = note
+    await this.#parts.settled(id)
+    const record = this.#parts.memory.events.record(id)
+    if (!record) return
+    if (isFinal(record.state) || this.#cancelling.has(id)) this.tellCancel(id)
+    else this.#started(id, value as Progress)
+  }
+
+  /** A run that was given to a second machine may have run before. */
+  #started(id: string, { machine, attempt, queuedMs }: Progress): void {
+    const { events } = this.#parts.memory
+    const record = events.record(id)
+    const key = `${machine} ${attempt}`
+    if (!record || this.#attempts.get(id) === key) return
+    // It was heard of before a restart.
+    const isKnown =
+      record.state === 'running' && record.machine === machine && !this.#attempts.has(id)
+    this.#attempts.set(id, key)
+    if (isKnown) return
+    const before = record.state === 'running' && record.machine ? ` on ${record.machine}` : ''
+    if (attempt > 1) this.redelivered += 1
+    events.update(id, {
+      state: 'running',
+      machine,
+      attempts: record.attempts + 1,
+      durations: { queuedMs },
+      detail: attempt > 1 || before ? `it may have run before${before}` : undefined,
+    })
+  }
+
+  async #take(message: JsMsg): Promise<void> {
+    const { memory, identity, keys, settled, log } = this.#parts
+    const done = readDone(message.data, keys())
+    if (!done) {
+      log.warn('an answer cannot be opened: the keys of the machines differ')
+      return message.nak(10_000)
+    }
+    const { id } = done
+    const ticket = readTicket(done.ticket, id, identity().key)
+    if (!ticket) {
+      log.warn({ event: id }, 'an answer to what this door has not asked was refused')
+      return message.term()
+    }
+    await settled(id)
+    const known = this.#delivering.get(id)
+    if (known) return known.replace(message)
+    const record = memory.events.record(id)
+    if (record && isFinal(record.state) && record.code !== 'event-dropped') return message.ack()
+    if (!record || !memory.kept.get(id)) restore(memory, done, ticket)
+    this.#delivering.set(id, keepWorking(message))
+    this.#finish(done, message.info.deliveryCount > 1)
+  }
+
+  #finish({ id, outcome }: Done, mayBeDelivered: boolean): void {
+    const { memory, local, toJob } = this.#parts
+    const event = memory.kept.get(id)
+    if (!event) return this.#release(id, 'ack')
+    this.#started(id, outcome)
+    const { text, error, seen, queuedMs, agentMs } = outcome
+    const durations = { queuedMs, agentMs }
+    const isCancelled = this.#cancelling.has(id)
+    if (text === undefined || isCancelled) {
+      memory.events.update(id, { durations })
+      const why = error
+        ? toError(error)
+        : new DoorwardError('event-cancelled', 'it was cancelled while its agent ran')
+      return toJob(id, event).fail(why, isCancelled ? cancelled : undefined)
+    }
+    const answered = { ...event, code: seen, coalesced: undefined }
+    memory.kept.keep(id, answered)
+    const details = [
+      memory.events.record(id)?.detail,
+      mayBeDelivered && 'its answer may have been delivered before',
+      outcome.detail,
+    ].filter(Boolean)
+    const detail = details.length > 0 ? details.join('; ') : undefined
+    const changes = { durations, resultPreview: toPreview(text), detail }
+    memory.events.update(id, changes, { result: text })
+    local.addAccepted(toJob(id, answered, text))
+  }
+
+  #follow({ id, state, code }: EventRecord): void {
+    if (!isFinal(state)) return
+    this.#attempts.delete(id)
+    this.#cancelling.delete(id)
+    // What a stop has interrupted is delivered after the next start.
+    const isOpen = code === 'event-dropped' || (state === 'failed' && this.#isDraining)
+    this.#release(id, isOpen ? 'nak' : 'ack')
+  }
+
+  #release(id: string, how: 'ack' | 'nak'): void {
+    this.#delivering.get(id)?.release(how)
+    this.#delivering.delete(id)
+  }
+}
+
+/** An event that was accepted before this process. */
+const restore = (memory: Memory, { id, outcome }: Done, accepted: AcceptedCopy): void => {
+  const { receivedAt, known, targets } = accepted
+  const results = waitingFor(targets as AcceptedEvent['targets'])
+  const record = newRecord(id, receivedAt.toISOString(), { ...known, ...results, state: 'queued' })
+  const detail = { prompt: outcome.prompt ?? '' }
+  restoreLateEvent(memory, { id, onlyDelivers: false, record, detail, accepted })
+}

@@ -1,0 +1,300 @@
+import { readFile } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { ConsumerConfig, JetStreamClient, JetStreamManager } from '@nats-io/jetstream'
+import type { NatsConnection, NodeConnectionOptions } from '@nats-io/transport-node'
+import { parseQueueServers } from '../../../shared/config/queue.ts'
+import type { Gateway } from '../../../shared/config/schema.ts'
+import { DoorwardError, errorName } from '../../../shared/errors.ts'
+import type { Log } from '../../log/log.ts'
+
+/*
+ * The connection to NATS, and the two streams there. Both are in memory, and gone when their server is
+ * restarted: they are made again at each connection.
+ */
+
+export type QueueSettings = Gateway['queue']
+
+type BrokerParts = {
+  readonly settings: () => QueueSettings
+  readonly env: () => NodeJS.ProcessEnv
+  readonly log: Log
+}
+
+/** A connection whose streams are there. */
+export type Link = {
+  readonly nc: NatsConnection
+  readonly js: JetStreamClient
+  readonly jsm: JetStreamManager
+}
+
+export const runsStream = 'doorward-runs'
+export const answersStream = 'doorward-answers'
+export const runSubject = 'doorward.run'
+export const doneSubject = 'doorward.done'
+export const progressSubject = 'doorward.progress'
+export const cancelSubject = 'doorward.cancel'
+export const machinesSubject = 'doorward.machines'
+
+/** A name may have dots, which separate the parts of a subject, and are no part of the name of a consumer. */
+export const toConsumerName = (agentName: string): string => agentName.replaceAll('.', '=')
+
+export const toRunSubject = (agentName: string): string =>
+  `${runSubject}.${toConsumerName(agentName)}`
+
+const nanos = (ms: number): number => ms * 1_000_000
+const dayMs = 86_400_000
+const duplicateWindowMs = 600_000
+export const ackWaitMs = 60_000
+/** How long a sender waits for the broker at most. */
+const publishLimitMs = 2000
+const retryMs = 2000
+const fullCode = 10_077
+
+export class Broker {
+  readonly #parts: BrokerParts
+  readonly #closing = new AbortController()
+  readonly #listeners: ((link: Link, isNew: boolean) => void)[] = []
+  #connection: NatsConnection | undefined
+  #link: Link | undefined
+  #running: Promise<void> | undefined
+  /** When the stream of runs was made: another time means that what waited in it is gone. */
+  #madeAt: string | undefined
+  #problem: string | undefined
+
+  constructor(parts: BrokerParts) {
+    this.#parts = parts
+  }
+
+  get link(): Link | undefined {
+    return this.#link
+  }
+
+  /** Host and port; undefined without a connection. */
+  get server(): string | undefined {
+    return this.#link?.nc.getServer()
+  }
+
+  /** Why there is no connection. */
+  get problem(): string | undefined {
+    return this.#link ? undefined : (this.#problem ?? 'not connected yet')
+  }
+
+  /** Calls back at each connection; `isNew` when what waited before is gone. */
+  onLink(listener: (link: Link, isNew: boolean) => void): void {
+    this.#listeners.push(listener)
+  }
+
+  /** Connects in the background, again and again. */
+  start(): void {
+    this.#running ??= this.#run()
+  }
+
+  /**
+   * Resolves with the acknowledgement: its sequence, and whether it was there before. Throws `queue-full`,
+   * `body-too-large` or `unavailable`.
+   */
+  async publish(
+    subject: string,
+    data: Uint8Array,
+    msgID: string,
+  ): Promise<{ readonly seq: number; readonly duplicate: boolean }> {
+    const link = this.#link
+    if (!link) throw unavailable(this.problem ?? '')
+    const limit = link.nc.info?.max_payload ?? Infinity
+    if (data.length + 1024 > limit)
+      throw new DoorwardError('body-too-large', 'the prompt made of this payload is too long', {
+        localDetail: `NATS takes messages of ${limit} bytes: raise max_payload there`,
+      })
+    try {
+      return await link.js.publish(subject, data, { msgID, timeout: publishLimitMs })
+    } catch (error) {
+      if (getCode(error) === fullCode)
+        throw new DoorwardError('queue-full', 'the queue is full', {
+          localDetail: `the stream of NATS is full: ${subject.startsWith(runSubject) ? 'queue.max_events or queue.max_bytes' : 'answers wait for their door'}`,
+        })
+      // The stream may be gone, with the connection still there.
+      if (getCode(error) !== undefined || errorName(error) === 'JetStreamNotEnabled')
+        void this.#prepare(link.nc)
+      throw unavailable(`NATS has not confirmed it (${errorName(error)})`)
+    }
+  }
+
+  /** Makes the consumer of this name, or sets its limit. */
+  async ensureConsumer(
+    { jsm }: Link,
+    stream: string,
+    name: string,
+    { filter, maxAckPending }: { readonly filter: string; readonly maxAckPending: number },
+  ): Promise<void> {
+    const limit = { max_ack_pending: maxAckPending }
+    const config: Partial<ConsumerConfig> = {
+      durable_name: name,
+      filter_subject: filter,
+      ack_policy: 'explicit',
+      ack_wait: nanos(ackWaitMs),
+      ...limit,
+    }
+    const known = await jsm.consumers.info(stream, name).catch(() => undefined)
+    if (!known) await jsm.consumers.add(stream, config)
+    else if (known.config.max_ack_pending !== maxAckPending)
+      await jsm.consumers.update(stream, name, limit)
+  }
+
+  get isClosed(): boolean {
+    return this.#closing.signal.aborted
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort()
+    this.#link = undefined
+    await this.#connection?.close().catch(() => undefined)
+    await this.#running
+  }
+
+  async #run(): Promise<void> {
+    const { log } = this.#parts
+    const { signal } = this.#closing
+    while (!signal.aborted) {
+      try {
+        const { connect } = await import('@nats-io/transport-node')
+        this.#connection = await connect(await this.#options())
+        await this.#follow(this.#connection)
+      } catch (error) {
+        const problem = describeProblem(error)
+        if (problem !== this.#problem && !signal.aborted)
+          log.warn({ problem }, 'no connection to NATS')
+        this.#problem = problem
+      }
+      await sleep(retryMs, undefined, { signal }).catch(() => undefined)
+    }
+  }
+
+  /** Returns when the connection is closed for good. */
+  async #follow(nc: NatsConnection): Promise<void> {
+    await this.#prepare(nc)
+    for await (const { type } of nc.status()) {
+      if (type === 'disconnect') {
+        this.#link = undefined
+        this.#problem = 'the connection to NATS was lost'
+        this.#parts.log.warn('the connection to NATS was lost')
+      }
+      if (type === 'reconnect') await this.#prepare(nc)
+    }
+  }
+
+  /** Makes what is missing at the broker, until that works. */
+  async #prepare(nc: NatsConnection): Promise<void> {
+    const { log } = this.#parts
+    const { signal } = this.#closing
+    const { jetstream, jetstreamManager } = await import('@nats-io/jetstream')
+    while (!signal.aborted && !nc.isClosed()) {
+      try {
+        const jsm = await jetstreamManager(nc)
+        const madeAt = await this.#ensureStreams(jsm)
+        const isNew = this.#madeAt !== undefined && this.#madeAt !== madeAt
+        this.#madeAt = madeAt
+        this.#problem = undefined
+        this.#link = { nc, js: jetstream(nc), jsm }
+        log.info({ server: nc.getServer(), isNew }, 'connected to NATS')
+        for (const listener of this.#listeners) listener(this.#link, isNew)
+        return
+      } catch (error) {
+        const problem = describeProblem(error)
+        if (problem !== this.#problem) log.warn({ problem }, 'the streams of NATS cannot be used')
+        this.#problem = problem
+        await sleep(retryMs, undefined, { signal }).catch(() => undefined)
+      }
+    }
+  }
+
+  /** Resolves with when the stream of runs was made. */
+  async #ensureStreams(jsm: JetStreamManager): Promise<string> {
+    const { max_events: maxEvents, max_bytes: maxBytes, role } = this.#parts.settings()
+    const limits = { max_bytes: maxBytes, max_msgs: maxEvents }
+    const ensure = async (name: string, subject: string) => {
+      const known = await jsm.streams.info(name).catch((error: unknown) => {
+        if (getCode(error) === 10_059) return undefined
+        throw error
+      })
+      const info =
+        known ??
+        (await jsm.streams.add({
+          name,
+          subjects: [`${subject}.*`],
+          storage: 'memory',
+          retention: 'workqueue',
+          discard: 'new',
+          max_age: nanos(dayMs),
+          duplicate_window: nanos(duplicateWindowMs),
+          ...limits,
+        }))
+      if (info.config.storage !== 'memory')
+        throw unavailable(
+          `the stream ${name} of NATS is on a disk: remove it there, and doorward makes it in memory`,
+        )
+      const { max_bytes, max_msgs } = info.config
+      // The doors decide how much may wait.
+      if (role !== 'worker' && (max_bytes !== maxBytes || max_msgs !== maxEvents))
+        await jsm.streams.update(name, { ...info.config, ...limits })
+      return info.created
+    }
+    const [madeAt] = await Promise.all([
+      ensure(runsStream, runSubject),
+      ensure(answersStream, doneSubject),
+    ])
+    return madeAt
+  }
+
+  async #options(): Promise<NodeConnectionOptions> {
+    const { credsAuthenticator, nkeyAuthenticator } = await import('@nats-io/transport-node')
+    const env = this.#parts.env()
+    const { servers_env, creds_env, nkey_env, token_env, ca_env } = this.#parts.settings()
+    const read = (name: string | undefined) => (name === undefined ? undefined : env[name]?.trim())
+    const servers = parseQueueServers(read(servers_env) ?? '')
+    if (!servers) throw unavailable(`${servers_env} does not hold addresses of NATS servers`)
+    const [creds, nkey, token, ca] = [creds_env, nkey_env, token_env, ca_env].map(read)
+    const bytes = (text: string) => new TextEncoder().encode(text)
+    const login = servers.find(({ username }) => username !== '')
+    return {
+      servers: servers.map(({ host }) => host),
+      name: 'doorward',
+      maxReconnectAttempts: -1,
+      reconnectTimeWait: 500,
+      timeout: 5000,
+      // A machine that sleeps is found out sooner than after the usual four minutes.
+      pingInterval: 20_000,
+      ...(login && {
+        user: decodeURIComponent(login.username),
+        pass: decodeURIComponent(login.password),
+      }),
+      ...(token && { token }),
+      ...(nkey && { authenticator: nkeyAuthenticator(bytes(nkey)) }),
+      ...(creds && { authenticator: credsAuthenticator(bytes(await readCreds(creds))) }),
+      ...((ca || servers.some(({ protocol }) => protocol === 'tls:')) && {
+        tls: ca ? { ca: await readText(ca, ca_env) } : {},
+      }),
+    }
+  }
+}
+
+const readCreds = async (value: string): Promise<string> =>
+  value.includes('-----BEGIN NATS') ? value : readText(value, 'creds_env')
+
+const readText = async (path: string, name: string | undefined): Promise<string> => {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    throw unavailable(`the file in ${name} cannot be read (${errorName(error)})`)
+  }
+}
+
+const getCode = (error: unknown): number | undefined => {
+  const { code } = error as { readonly code?: unknown }
+  return typeof code === 'number' ? code : undefined
+}
+
+const describeProblem = (error: unknown): string =>
+  (error instanceof DoorwardError ? error.localDetail : undefined) ?? errorName(error)
+
+const unavailable = (localDetail: string): DoorwardError =>
+  new DoorwardError('unavailable', 'this webhook cannot accept deliveries now', { localDetail })

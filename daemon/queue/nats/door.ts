@@ -1,0 +1,241 @@
+import { hash, randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { EventRecord } from '../../../shared/api.ts'
+import { DoorwardError, errorName } from '../../../shared/errors.ts'
+import { isFinal } from '../../events/event-record.ts'
+import { cancelled, isCancelled } from '../../util/abort.ts'
+import type { ByteBudget } from '../../util/byte-budget.ts'
+import type { AcceptedEvent } from '../../webhook/events/accepted-event.ts'
+import { duplicateEnd } from '../../webhook/events/runner.ts'
+import type { Job, Placed } from '../queue.ts'
+import { Answers, type AnswersParts } from './answers.ts'
+import { runsStream, toRunSubject } from './broker.ts'
+import { writeRun } from './messages.ts'
+
+/*
+ * The side of the door: an event that needs an agent is published before its sender gets the 202, and is
+ * `queued` from then on. What waits for a newer event with its key, or is run again by its owner, waits in the
+ * queue in memory, and is published when its turn comes.
+ */
+
+type DoorParts = Omit<AnswersParts, 'settled'> & {
+  readonly budget: ByteBudget
+  /** True for a machine that was heard of within 30 seconds. */
+  readonly isHere: (machine: string) => boolean
+}
+
+const dayMs = 86_400_000
+const againMs = 2000
+/** How long a machine may take to be heard of after the broker was restarted. */
+const silenceMs = 60_000
+const maxFailed = 10_000
+
+export class Door {
+  readonly #parts: DoorParts
+  readonly answers: Answers
+  /** Events that are being published: they are in the store when that is done. */
+  readonly #publishing = new Map<string, Promise<unknown>>()
+  /** Where published events are in the stream, and since when. */
+  readonly #waiting = new Map<string, { readonly seq: number; readonly at: number }>()
+  /** Deliveries whose event failed, which their sender may send again. */
+  readonly #failed = new Set<string>()
+  /** Runs that the broker has lost, and when to publish them again. */
+  readonly #lost = new Map<string, number>()
+  #isDraining = false
+
+  constructor(parts: DoorParts) {
+    this.#parts = parts
+    this.answers = new Answers({ ...parts, settled: async (id) => this.#settled(id) })
+    parts.memory.events.follow(({ record }) => this.#follow(record))
+    parts.broker.onLink((_, isNew) => {
+      if (isNew) this.#findLost()
+    })
+  }
+
+  drain(): void {
+    this.#isDraining = true
+    this.answers.drain()
+  }
+
+  async addAll(jobs: readonly Job[]): Promise<readonly Placed[]> {
+    const isDirect = ({ event, isReady }: Job) => event !== undefined && !isReady
+    const placed = await Promise.all(
+      jobs.map(async (job) => (isDirect(job) ? this.#place(job) : 'queued')),
+    )
+    const rest = jobs.filter((job) => !isDirect(job))
+    try {
+      // In the turn in which the events are added.
+      this.#parts.local.addAll(rest.map((job) => this.hold(job, this.#toMessageId(job))))
+      return placed
+    } catch (error) {
+      if (!(error instanceof DoorwardError)) throw error
+      return jobs.map((job, index) => (isDirect(job) ? (placed[index] ?? error) : error))
+    }
+  }
+
+  /** A job for the queue in memory that is published when its turn comes. */
+  hold(job: Job, messageId = `${job.id} ${randomUUID()}`): Job {
+    const { id, event } = job
+    if (!event) return job
+    const run = async (signal: AbortSignal) => {
+      try {
+        await this.#publishHeld(job, event, messageId, signal)
+      } catch (error) {
+        this.#parts.log.error({ event: id, error: errorName(error) }, 'internal error')
+        job.fail(error)
+      }
+    }
+    return { ...job, run }
+  }
+
+  /** False for an event that is neither with a worker nor on its way to one. */
+  cancel(id: string): boolean {
+    const { memory, toJob, broker } = this.#parts
+    const record = memory.events.record(id)
+    const event = memory.kept.get(id)
+    if (!record || !event) return false
+    if (record.state === 'running' && record.machine !== undefined) {
+      this.answers.cancel(id)
+      return true
+    }
+    if (record.state !== 'queued') return false
+    const seq = this.#waiting.get(id)?.seq
+    if (seq !== undefined)
+      void broker.link?.jsm.streams.deleteMessage(runsStream, seq).catch(() => false)
+    // A worker that has it already is told, now or when it says so.
+    this.answers.tellCancel(id)
+    toJob(id, event).drop(cancelled)
+    return true
+  }
+
+  /** Every 10 seconds: publishes what the broker has lost, and gives up what it no longer has. */
+  async tick(): Promise<void> {
+    const { memory, toJob, isHere } = this.#parts
+    const now = Date.now()
+    for (const [id, at] of this.#lost) {
+      if (now < at) continue
+      const { state, machine } = memory.events.record(id) ?? {}
+      const event = memory.kept.get(id)
+      const isLost = state === 'queued' || (state === 'running' && !isHere(machine ?? ''))
+      try {
+        if (event && isLost) await this.#publish(id, event, `${id} ${randomUUID()}`)
+        this.#lost.delete(id)
+      } catch {
+        // The next time.
+      }
+    }
+    for (const [id, { at }] of this.#waiting) {
+      const event = memory.kept.get(id)
+      if (now - at < dayMs || !event) continue
+      this.#waiting.delete(id)
+      const why = 'no machine has taken it within 24 hours'
+      toJob(id, event).fail(new DoorwardError('event-dropped', why))
+    }
+  }
+
+  async #place(job: Job): Promise<Placed> {
+    const { budget } = this.#parts
+    const { id, event, bytes } = job
+    if (!event) return 'queued'
+    if (this.#isDraining)
+      return new DoorwardError('stopping', 'the daemon is stopping', {
+        localDetail: 'the daemon was stopping',
+      })
+    if (!budget.take(bytes))
+      return new DoorwardError('queue-full', 'the queue is full', {
+        localDetail: 'queue.max_bytes is used up by bodies being read and prompts being sent',
+      })
+    const publishing = this.#publish(id, event, this.#toMessageId(job))
+    this.#publishing.set(id, publishing)
+    try {
+      return await publishing
+    } catch (error) {
+      if (error instanceof DoorwardError) return error
+      throw error
+    } finally {
+      budget.giveBack(bytes)
+      this.#publishing.delete(id)
+    }
+  }
+
+  async #publish(
+    id: string,
+    event: AcceptedEvent,
+    messageId: string,
+  ): Promise<'queued' | 'duplicate'> {
+    const { broker, identity, keys } = this.#parts
+    const { id: door, key } = identity()
+    const message = writeRun({ id, door, run: randomUUID() }, event, keys(), key)
+    const subject = toRunSubject(event.webhook.agentName)
+    const { seq, duplicate } = await broker.publish(subject, message, messageId)
+    if (duplicate) return 'duplicate'
+    this.#waiting.set(id, { seq, at: Date.now() })
+    return 'queued'
+  }
+
+  async #publishHeld(
+    job: Job,
+    event: AcceptedEvent,
+    messageId: string,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { events } = this.#parts.memory
+    const { id } = job
+    while (!signal.aborted) {
+      try {
+        const placed = await this.#publish(id, event, messageId)
+        if (placed === 'duplicate') events.update(id, duplicateEnd)
+        else if (isCancelled(signal)) this.cancel(id)
+        else events.update(id, { detail: undefined })
+        return
+      } catch (error) {
+        if (!(error instanceof DoorwardError)) throw error
+        if (error.code === 'body-too-large') return job.fail(error)
+        events.update(id, { detail: `it waits: ${error.localDetail ?? error.message}` })
+      }
+      await sleep(againMs, undefined, { signal }).catch(() => undefined)
+    }
+    job.drop(isCancelled(signal) ? cancelled : undefined)
+  }
+
+  /** Two doors behind one address, or a sender that is impatient, make one run. */
+  #toMessageId({ id, event }: Job): string {
+    if (!event?.delivery) return id
+    const name = toDeliveryName(event.delivery)
+    return this.#failed.delete(name) ? `${name} ${id}` : name
+  }
+
+  #follow({ id, state }: EventRecord): void {
+    if (state === 'accepted' || state === 'queued') return
+    this.#waiting.delete(id)
+    if (state !== 'failed' && state !== 'dropped') return
+    const { delivery } = this.#parts.memory.kept.get(id) ?? {}
+    if (delivery) this.#failed.add(toDeliveryName(delivery))
+    const [oldest] = this.#failed
+    if (oldest !== undefined && this.#failed.size > maxFailed) this.#failed.delete(oldest)
+  }
+
+  /** The broker was restarted, and has lost what waited there. */
+  #findLost(): void {
+    const { memory, local } = this.#parts
+    const now = Date.now()
+    for (const { id, state, machine } of memory.events.list({ limit: Infinity, kind: 'webhook' })) {
+      if (isFinal(state) || local.has(id)) continue
+      if (state === 'queued') this.#lost.set(id, now)
+      // Its worker goes on, if it is still there.
+      if (state === 'running' && machine !== undefined) this.#lost.set(id, now + silenceMs)
+    }
+    void this.tick()
+  }
+
+  /** Resolves when an event that was just published is in the store. */
+  async #settled(id: string): Promise<void> {
+    const publishing = this.#publishing.get(id)
+    if (!publishing) return
+    await publishing.catch(() => undefined)
+    await new Promise((resolve) => void setImmediate(resolve))
+  }
+}
+
+const toDeliveryName = ({ webhook, hash: of }: NonNullable<AcceptedEvent['delivery']>): string =>
+  hash('sha256', `${webhook} ${of}`)

@@ -1,0 +1,26 @@
+import type { JsMsg } from '@nats-io/jetstream'
+import { ackWaitMs } from './broker.ts'
+
+/** A message that is being worked on. */
+export type Held = {
+  /** It came again: the answer to the broker is that of the newer. */
+  readonly replace: (message: JsMsg) => void
+  readonly release: (how: 'ack' | 'nak') => void
+}
+
+/** Extends the time of a message until it is released, however long that takes. */
+export const keepWorking = (first: JsMsg): Held => {
+  let message = first
+  const timer = setInterval(() => message.working(), ackWaitMs / 3)
+  timer.unref()
+  return {
+    replace: (newer) => {
+      message = newer
+    },
+    release: (how) => {
+      clearInterval(timer)
+      if (how === 'ack') message.ack()
+      else message.nak()
+    },
+  }
+}

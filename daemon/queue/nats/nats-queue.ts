@@ -1,0 +1,172 @@
+import type { Status } from '../../../shared/api.ts'
+import { parseQueueKeys } from '../../../shared/config/queue.ts'
+import { errorName } from '../../../shared/errors.ts'
+import type { Home } from '../../../shared/home/home.ts'
+import type { Log } from '../../log/log.ts'
+import type { Memory } from '../../state.ts'
+import type { ByteBudget } from '../../util/byte-budget.ts'
+import type { Engine } from '../../webhook/engine.ts'
+import type { EventQueue } from '../event-queue.ts'
+import type { Job, Placed, Queue, QueueLimits } from '../queue.ts'
+import { Broker, type QueueSettings } from './broker.ts'
+import { Door } from './door.ts'
+import { type Identity, readIdentity } from './identity.ts'
+import { Machines } from './machines.ts'
+import { Worker } from './worker.ts'
+
+type NatsQueueParts = {
+  /** Runs and delivers here. */
+  readonly local: EventQueue
+  readonly budget: ByteBudget
+  /** Those at the start: another role needs a restart. */
+  readonly settings: QueueSettings
+  readonly home: Home
+  readonly memory: Memory
+  readonly current: () => Engine
+  readonly log: Log
+}
+
+const tickMs = 10_000
+
+/** The queue of several machines: a door, a worker, or both, on one connection to NATS. */
+export class NatsQueue implements Queue {
+  readonly #parts: NatsQueueParts
+  readonly #broker: Broker
+  readonly #machines: Machines
+  readonly #door: Door | undefined
+  readonly #worker: Worker | undefined
+  #identity: Identity | undefined
+  #isStarted = false
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(parts: NatsQueueParts) {
+    this.#parts = parts
+    const { local, budget, memory, log, settings, current } = parts
+    const { role } = settings
+    const env = () => current().env
+    const broker = new Broker({ settings: () => settings, env, log })
+    const identity = () => {
+      if (!this.#identity) throw new Error('not started')
+      return this.#identity
+    }
+    const keys = () => parseQueueKeys(env()[settings.key_env] ?? '') ?? []
+    const shared = { broker, local, identity, keys, log }
+    this.#broker = broker
+    this.#worker =
+      role === 'door'
+        ? undefined
+        : new Worker({ ...shared, current, events: role === 'worker' ? memory.events : undefined })
+    this.#machines = new Machines({
+      broker,
+      identity,
+      keys,
+      role,
+      agents: () => this.#worker?.agents() ?? [],
+      redelivered: () => this.#door?.answers.redelivered ?? 0,
+    })
+    this.#door =
+      role === 'worker'
+        ? undefined
+        : new Door({
+            ...shared,
+            budget,
+            memory,
+            toJob: (...given) => current().runEvent.toJob(...given),
+            isHere: (machine) => this.#machines.isHere(machine),
+          })
+  }
+
+  addAll(jobs: readonly Job[]): Promise<readonly Placed[]> {
+    if (this.#door) return this.#door.addAll(jobs)
+    this.#parts.local.addAll(jobs)
+    return Promise.resolve(jobs.map(() => 'queued'))
+  }
+
+  add(job: Job): void {
+    this.#parts.local.add(this.#hold(job))
+  }
+
+  addAccepted(job: Job): void {
+    this.#parts.local.addAccepted(this.#hold(job))
+  }
+
+  cancel(id: string): boolean {
+    return this.#parts.local.cancel(id) || (this.#door?.cancel(id) ?? false)
+  }
+
+  counts(): ReturnType<Queue['counts']> {
+    return this.#parts.local.counts()
+  }
+
+  trigger(): void {
+    this.#parts.local.trigger()
+  }
+
+  resize(limits: QueueLimits): void {
+    this.#parts.local.resize(limits)
+  }
+
+  pause(): readonly Job[] {
+    this.#stop()
+    return this.#parts.local.pause()
+  }
+
+  resume(): void {
+    this.#parts.local.resume()
+    void this.#start()
+  }
+
+  passOn(send: (job: Job) => void): void {
+    this.#parts.local.passOn(send)
+  }
+
+  async drain(timeoutMs?: number): Promise<void> {
+    this.#worker?.stop()
+    this.#door?.drain()
+    await this.#parts.local.drain(timeoutMs)
+  }
+
+  abort(): void {
+    this.#parts.local.abort()
+  }
+
+  async close(): Promise<void> {
+    this.#stop()
+    await this.#broker.close()
+  }
+
+  machines(): Pick<Status, 'broker' | 'machines'> {
+    return this.#machines.status()
+  }
+
+  #hold(job: Job): Job {
+    return this.#door?.hold(job) ?? job
+  }
+
+  async #start(): Promise<void> {
+    this.#isStarted = true
+    try {
+      this.#identity ??= await readIdentity(this.#parts.home)
+    } catch (error) {
+      this.#parts.log.error({ error: errorName(error) }, 'the queue cannot start')
+      return
+    }
+    if (!this.#isStarted) return
+    this.#door?.answers.start()
+    this.#worker?.start()
+    this.#broker.start()
+    this.#timer ??= setInterval(() => {
+      void this.#machines.tick()
+      void this.#door?.tick()
+      this.#worker?.tick()
+    }, tickMs).unref()
+  }
+
+  #stop(): void {
+    this.#isStarted = false
+    this.#door?.answers.stop()
+    this.#worker?.stop()
+    clearInterval(this.#timer)
+    this.#timer = undefined
+  }
+}
