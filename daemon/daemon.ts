@@ -1,6 +1,4 @@
 import { join } from 'node:path'
-import { changedValueWarnings } from '../shared/config/environment.ts'
-import { collectWarnings } from '../shared/config/warnings.ts'
 import type { Home } from '../shared/home/home.ts'
 import type { HomeLock } from '../shared/home/lock.ts'
 import { configureNetwork } from '../shared/network/outgoing.ts'
@@ -93,7 +91,7 @@ export type RunningDaemon = {
 }
 
 export const createDaemon = (input: StartupInput): Daemon => {
-  const { home, processEnv, started, apiToken, predecessor, isForeground = false } = input
+  const { home, processEnv, apiToken, predecessor, isForeground = false } = input
   const services = createServices(input)
   const { log, listeners, daemonFile, memory, intake, live, leadership } = services
   const tunnels = createTunnels(services)
@@ -141,7 +139,7 @@ export const createDaemon = (input: StartupInput): Daemon => {
       watchHomeRemoved(home, () => shutdown.homeRemoved())
       watchDaemonFile(daemonFile, leadership)
       const [url, publicUrl] = [daemonFile.url(), daemonFile.publicUrl()]
-      noteStart(services, started, predecessor ? 'restarted' : 'started')
+      noteStart(services, predecessor ? 'restarted' : 'started')
       await predecessor?.serving({ url, publicUrl, startedAt: services.startedAt.toISOString() })
       intake.queue.resume()
       await catchUp.start()
@@ -406,13 +404,12 @@ const toPipelineParts = (
 
 /** Notes in the log and the events that a daemon serves, and what is wrong with its configuration. */
 const noteStart = (
-  { log, memory, daemonFile }: Pick<Services, 'log' | 'memory' | 'daemonFile'>,
-  { config, env, changed }: ReadConfig,
+  { log, memory, daemonFile, live }: Pick<Services, 'log' | 'memory' | 'daemonFile' | 'live'>,
   how: 'started' | 'restarted',
 ): void => {
   const url = daemonFile.url()
+  const { config, warnings } = live.current()
   log.info({ url, version, pid: process.pid, webhooks: config.webhooks.length }, 'listening')
-  const warnings = [...collectWarnings(config, env), ...changedValueWarnings(changed)]
   for (const { code, detail, hint } of warnings) log.warn({ code, hint }, detail)
   memory.events.add(new Date(), {
     kind: 'daemon',
