@@ -47,15 +47,19 @@ const start = async (
   options: { readonly with?: string },
 ): Promise<TunnelStatus> => {
   const { terminal } = context
+  const before = (await openConfig(context.home)).config.gateway.server.public_url
   await ensurePort(context)
   const waiting = await showWaiting('opening the tunnel', terminal, {
     signal: new AbortController().signal,
     interrupt: 'leaves; the tunnel goes on',
   })
   try {
-    return await withDaemon(context, (client) =>
+    const status = await withDaemon(context, (client) =>
       client.post<TunnelStatus>(route, options, { timeoutMs: startMs }),
     )
+    if (before !== undefined && status.url !== undefined && !before.startsWith(status.url))
+      terminal.say(`server.public_url was ${before}`)
+    return status
   } finally {
     waiting.stop()
   }

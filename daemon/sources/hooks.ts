@@ -194,7 +194,7 @@ export class Hooks {
     const { public_url: publicUrl } = this.#parts.current().config.gateway.server
     if (publicUrl !== undefined) return toUrl(publicUrl, path)
     throw new DoorwardError('config-invalid', 'server.public_url in gateway.yaml is not set', {
-      hint: 'connect with --poll (GitHub), or start a tunnel, and set it to the address that the internet reaches: doorward help getting-started',
+      hint: 'doorward tunnel opens a way in and sets it; --poll (GitHub) needs none',
     })
   }
 

@@ -36,7 +36,9 @@ export class Pings {
     } catch (error) {
       if (hasArrived) return 'the answer does not come back'
       const isLate = error instanceof Error && ['TimeoutError', 'AbortError'].includes(error.name)
-      return isLate ? 'no answer' : (systemCode(error) ?? errorName(error))
+      if (isLate) return 'no answer'
+      const code = systemCode(error) ?? errorName(error)
+      return code === 'ENOTFOUND' ? 'its name is not known (ENOTFOUND)' : code
     } finally {
       this.#waiting.delete(path)
     }

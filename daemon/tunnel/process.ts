@@ -62,16 +62,20 @@ export const endProcess = async (own: TunnelProcess): Promise<void> => {
   }
 }
 
-const maxLogBytes = 1_000_000
-
-/** What it has written; the file is emptied when it is large. */
 export const readOutput = (logFile: string): string => {
   try {
-    const text = readFileSync(logFile, 'utf8')
-    if (text.length > maxLogBytes) truncateSync(logFile)
-    return text
+    return readFileSync(logFile, 'utf8')
   } catch {
     return ''
+  }
+}
+
+/** Some programs write a line for each request. */
+export const clearOutput = (logFile: string): void => {
+  try {
+    truncateSync(logFile)
+  } catch {
+    // Of a program that somebody else started there is none.
   }
 }
 

@@ -149,9 +149,9 @@ const ngrok: TunnelProgram = {
   address: async (place, output) => {
     const [line = ''] = /^.*"starting web service".*$/m.exec(output) ?? []
     const [, web] = /"addr":"([\w.:[\]]+)"/.exec(line) ?? []
-    return web === undefined ? undefined : findNgrok(place, web)
+    return findNgrok(place, web ?? usualWeb)
   },
-  service: async (place) => findNgrok(place, '127.0.0.1:4040'),
+  service: async (place) => findNgrok(place, usualWeb),
   fixes: [
     [
       /ERR_NGROK_(105|107|4018)|authtoken/i,
@@ -160,6 +160,8 @@ const ngrok: TunnelProgram = {
     [/ERR_NGROK_(108|334)/, 'stop the other agent of your account'],
   ],
 }
+
+const usualWeb = '127.0.0.1:4040'
 
 const findNgrok = async (place: Place, web: string): Promise<string | undefined> => {
   try {
@@ -242,19 +244,20 @@ export const toRefusal = (
   const words = quote(output)
   const [, hint = `start ${name} by hand to see why`] =
     fixes.find(([known]) => known.test(words)) ?? []
-  return new DoorwardError('tunnel-failed', `${name} opens no tunnel: ${words}`, { hint })
+  return new DoorwardError('tunnel-failed', `${name} opens no tunnel: ${words}`, {
+    hint: `${hint}; or another program: --with`,
+  })
 }
 
-/** The last words of a program: cut, and without what could be a token. */
+/** The last words of a program: cut, and without what could be a token or the query of a delivery. */
 export const quote = (output: string): string => {
   const lines = stripVTControlCharacters(output)
     .split('\n')
     .filter((line) => !/\bINFO?\b|"lvl":"(info|dbug)"|was empty/.test(line))
     .map((line) => line.replace(/^ERROR: */, '').trim())
-  const words = toPlainLine([...new Set(lines)].join(' ')).replaceAll(
-    /(?=[\w-]*\d)[\w-]{24,}/g,
-    '…',
-  )
+  const words = toPlainLine([...new Set(lines)].join(' '))
+    .replaceAll(/(?=[\w-]*\d)[\w-]{24,}/g, '…')
+    .replaceAll(/\?(?!node=)\S+=\S*/g, '?…')
   if (words === '') return 'it does not say why'
   return words.length > maxWords ? `${words.slice(0, maxWords)}…` : words
 }

@@ -13,6 +13,7 @@ import { knownError } from '../util/assets.ts'
 import type { Engine } from '../webhook/engine.ts'
 import type { Pings } from './pings.ts'
 import {
+  clearOutput,
   endProcess,
   isRunning,
   readOutput,
@@ -54,6 +55,8 @@ const usualTimes = {
   down: 30_000,
   /** How long a program may take to say its address. */
   address: 40_000,
+  /** Before the first ping: a resolver remembers that it does not know a new name. */
+  settle: 3000,
   firstPause: 1000,
   maxPause: 300_000,
 }
@@ -77,6 +80,8 @@ export class Tunnel {
   #arrivedAt: Date | undefined
   #moved: readonly string[] = []
   #hooksAreDue = false
+  /** A sender whose API fails is asked once a minute. */
+  #hooksFrom = 0
   /** Why no request arrives, the address is not written, or hooks do not have it. */
   readonly #faults = new Map<'way' | 'address' | 'hooks', DoorwardError>()
   #control = new AbortController()
@@ -216,11 +221,21 @@ export class Tunnel {
     const end = performance.now() + this.#times.address
     while (this.#process && isRunning(this.#process) && performance.now() < end) {
       const url = await programs[name].address(place, this.#output())
-      if (url !== undefined) return url
+      if (url !== undefined) {
+        await delay(this.#times.settle, undefined, { signal })
+        return url
+      }
       await delay(200, undefined, { signal })
     }
     if (this.#process) await endProcess(this.#process)
     throw toRefusal(name, this.#output(), programs[name])
+  }
+
+  /** The address may have changed; undefined for one of somebody else that has ended. */
+  async #findAddress(name: TunnelName): Promise<string | undefined> {
+    const { address, service } = programs[name]
+    const place = await this.#place(name)
+    return this.#process ? address(place, this.#output()) : service?.(place)
   }
 
   /** Pings until the program exits, or one of somebody else has no tunnel for us any more. */
@@ -242,13 +257,13 @@ export class Tunnel {
               { hint: 'doorward tunnel starts it again; --with takes another program' },
             ),
           )
-        const url = await programs[name].address(await this.#place(name), this.#output())
+        const url = await this.#findAddress(name)
         if (url === undefined && !this.#process) return
         if (url !== undefined && url !== this.#url) await this.#use(url)
       }
       if (this.#state !== 'starting') {
         if (this.#faults.has('address')) await this.#writeAddress()
-        if (this.#hooksAreDue) await this.#moveHooks(signal)
+        if (this.#hooksAreDue && performance.now() >= this.#hooksFrom) await this.#moveHooks(signal)
         outcome.resolve()
       }
       await this.#pause(why === undefined ? this.#times.ping : this.#times.pingAgain, signal)
@@ -268,6 +283,7 @@ export class Tunnel {
 
   #up(): void {
     this.#arrivedAt = new Date()
+    clearOutput(this.#file('tunnel.log'))
     if (this.#state === 'up') return
     this.#state = 'up'
     this.#faults.delete('way')
@@ -286,6 +302,7 @@ export class Tunnel {
   async #use(url: string): Promise<void> {
     this.#url = url
     this.#hooksAreDue = true
+    this.#hooksFrom = 0
     await this.#record()
     await this.#writeAddress()
   }
@@ -323,6 +340,7 @@ export class Tunnel {
         failed.push(`${repository} (${knownError(error).message})`)
       }
     this.#hooksAreDue = failed.length > 0
+    this.#hooksFrom = performance.now() + this.#times.ping
     if (failed.length === 0) this.#faults.delete('hooks')
     else this.#fault('hooks', `hooks that may have an old address: ${failed.join(', ')}`)
   }

@@ -283,7 +283,7 @@ const reviewSteps = (path: string, isPublic: boolean): string[] => [
   `the hook at GitHub: doorward webhook connect github OWNER/REPO --path ${path}`,
 ]
 
-const tunnelStep = 'a tunnel to server.public_port: doorward help getting-started'
+const tunnelStep = 'a tunnel to server.public_port: doorward tunnel'
 
 const toStepText = (steps: readonly string[], columns: number | undefined): string =>
   ['next:', ...steps.flatMap((step) => stepLines(step, columns))].join('\n')

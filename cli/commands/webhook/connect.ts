@@ -53,7 +53,7 @@ export const connectWebhook = async (
     options.path ?? findConnected(config, provider, repository) ?? toPath(provider, repository)
   if (wantsPoll && provider === 'gitlab')
     throw new DoorwardError('usage', 'GitLab switches a hook off that reaches no address', {
-      hint: 'leave out --poll, and start a tunnel',
+      hint: 'leave out --poll, and open a way in: doorward tunnel',
     })
   const present = config.webhooks.find((webhook) => webhook.path === path)
   const poll = wantsPoll || present?.source?.mode === 'poll'

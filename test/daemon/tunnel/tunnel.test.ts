@@ -50,7 +50,7 @@ describe('the tunnel', () => {
       events,
       log: { warn: () => undefined },
       isServing: () => true,
-      times: { ping: 100, pingAgain: 50, down: 300, address: 4000, firstPause: 50 },
+      times: { ping: 100, pingAgain: 50, down: 300, address: 4000, settle: 0, firstPause: 50 },
     })
   }
   const target = () => `http://127.0.0.1:${(server.address() as AddressInfo).port}`
@@ -152,6 +152,22 @@ describe('the tunnel', () => {
     assert.equal(programs.running().length, 1)
   })
 
+  it('says of one that somebody has started that nothing arrives, and starts its own when it ends', async () => {
+    await make()
+    await programs.isDead(true)
+    programs.startByHand('ngrok', ['http', target()], { NGROK_TEST_PORT: '4040' })
+    while (!(await fetch('http://127.0.0.1:4040/api/tunnels').catch(() => undefined)))
+      await new Promise((resolve) => setImmediate(resolve))
+    await tunnel.start('ngrok')
+    assert.equal(tunnel.status().state, 'down')
+    assert.equal(programs.running().length, 1)
+    const told = untilTold(/^requests arrive through ngrok/)
+    programs.close()
+    await programs.isDead(false)
+    await told
+    assert.equal(programs.running().length, 1)
+  })
+
   it('reports a tunnel that is connected and dead, once, and that it is back', async () => {
     await make()
     await tunnel.start('cloudflared')
@@ -222,7 +238,7 @@ describe('the tunnel', () => {
     )
     assert.match(ngrok, /\| ngrok config add-authtoken/)
     assert.doesNotMatch(ngrok, /2aBcDeFg/)
-    assert.match(await refused('tailscale'), /NeedsLogin \| tailscale up$/)
+    assert.match(await refused('tailscale'), /NeedsLogin \| tailscale up;/)
     assert.match(await refused('zrok'), /did you 'zrok enable'\? \| zrok enable/)
     await programs.refuse('refuses')
     assert.match(await refused('cloudflared'), /failed to request quick Tunnel.* \| wait a minute/)

@@ -233,6 +233,22 @@ describe('the announcer', () => {
     ])
   })
 
+  it('reports a tunnel that brings nothing once, with a row and another icon', () => {
+    const down = {
+      code: 'tunnel-down',
+      detail: 'cloudflared runs, but nothing arrives at https://a.example: no answer',
+      hint: 'doorward tunnel starts it again',
+    }
+    const status = statusWith({ problems: [down] })
+    const { notes, announced } = toStatusNotes(status, nothingAnnounced, () => false)
+    assert.equal(
+      notes[0]?.body,
+      'Cloudflared runs, but nothing arrives at https://a.example: no answer',
+    )
+    assert.deepEqual(toStatusNotes(status, announced, () => false).notes, [])
+    assert.equal(findStatusAttention(status)[0]?.urgent, true)
+  })
+
   it('closes the request to log in when it no longer applies, and keeps the note about a login', () => {
     const closed: string[] = []
     const announcer = createAnnouncer({

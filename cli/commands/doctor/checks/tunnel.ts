@@ -30,7 +30,7 @@ export const checkTunnel = (
   if (silent && answers.every(({ is }) => is === 'nothing'))
     return [
       ...address,
-      error('tunnel', `server.public_url cannot be reached: ${silent.why}`, 'start the tunnel'),
+      error('tunnel', `server.public_url cannot be reached: ${silent.why}`, 'doorward tunnel'),
     ]
   const webhook = answers.find(({ path }) => !closedPaths.includes(path))
   return [
