@@ -21,7 +21,6 @@ import { Leadership } from './leadership.ts'
 import { getLogLevel, openLog } from './log/log.ts'
 import { Metrics } from './metrics/metrics.ts'
 import type { TokenRecord } from './oauth/tokens/token-record.ts'
-import { NatsQueue } from './queue/nats/nats-queue.ts'
 import type { Predecessor } from './restart/new-process.ts'
 import { Restarter } from './restart/old-process.ts'
 import { Succession } from './restart/succession.ts'
@@ -175,20 +174,7 @@ const createServices = ({ home, processEnv, started, apiToken, predecessor }: St
   const memory = createMemory(gateway.events.keep)
   const { events } = memory
   const stream = createEventStream(events)
-  const intake = createIntake(gateway.queue, (local, budget) =>
-    gateway.queue.engine === 'memory'
-      ? local
-      : new NatsQueue({
-          local,
-          budget,
-          home,
-          memory,
-          log,
-          settings: gateway.queue,
-          current: () => live.current(),
-        }),
-  )
-  const payloads = new KeptPayloads(events)
+  const intake = createIntake(gateway.queue, { home, memory, log, current: () => live.current() })
   const listeners = new Listeners(gateway.server)
   const daemonFile = new DaemonFile({ home, startedAt, listeners, server: gateway.server, log })
   const succession = new Succession()
@@ -242,7 +228,7 @@ const createServices = ({ home, processEnv, started, apiToken, predecessor }: St
     log,
     closeLog,
     memory,
-    payloads,
+    payloads: new KeptPayloads(events),
     stream,
     intake,
     listeners,

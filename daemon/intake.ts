@@ -2,6 +2,7 @@ import type { EventRecord } from '../shared/api.ts'
 import type { Gateway } from '../shared/config/schema.ts'
 import { currentStage } from '../shared/event-stages.ts'
 import { EventQueue, type RemoteLoad } from './queue/event-queue.ts'
+import { NatsQueue, type NatsQueueParts } from './queue/nats/nats-queue.ts'
 import type { Queue } from './queue/queue.ts'
 import type { Memory } from './state.ts'
 import { type ByteBudget, createByteBudget } from './util/byte-budget.ts'
@@ -19,17 +20,20 @@ export type Intake = {
   readonly resize: (limits: Gateway['queue']) => void
 }
 
-/** `choose` may put the queue of several machines around that of this process. */
+/** With `machines`, what the queue of several machines needs. */
 export const createIntake = (
   initialLimits: Gateway['queue'],
-  choose: (local: EventQueue, budget: ByteBudget) => Queue = (local) => local,
+  machines?: Omit<NatsQueueParts, 'local' | 'budget' | 'settings'>,
 ): Intake => {
   let limits = initialLimits
   const budget = createByteBudget(limits.max_bytes)
   const remote = new RemoteJobs()
   const { max_events: maxEvents, concurrency } = limits
   const local = new EventQueue({ maxEvents, concurrency, budget, remote })
-  const queue = choose(local, budget)
+  const queue =
+    machines && limits.engine === 'nats'
+      ? new NatsQueue({ ...machines, local, budget, settings: limits })
+      : local
   return {
     budget,
     queue,

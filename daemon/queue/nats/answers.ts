@@ -218,6 +218,8 @@ export class Answers {
     // What a stop has interrupted is delivered after the next start.
     const isOpen = code === 'event-dropped' || (state === 'failed' && this.#isDraining)
     this.#release(id, isOpen ? 'nak' : 'ack')
+    // A newer event with its key may have waited for it.
+    this.#parts.local.trigger()
   }
 
   #release(id: string, how: 'ack' | 'nak'): void {

@@ -14,7 +14,7 @@ import { type Identity, readIdentity } from './identity.ts'
 import { Machines } from './machines.ts'
 import { Worker } from './worker.ts'
 
-type NatsQueueParts = {
+export type NatsQueueParts = {
   /** Runs and delivers here. */
   readonly local: EventQueue
   readonly budget: ByteBudget
