@@ -228,7 +228,7 @@ const createServices = ({ home, processEnv, started, apiToken, predecessor }: St
     log,
     closeLog,
     memory,
-    payloads: new KeptPayloads(events),
+    payloads: new KeptPayloads(),
     stream,
     intake,
     listeners,

@@ -21,7 +21,7 @@ import { findUnsignedHandshake } from './senders/handshakes-unsigned.ts'
 import { findHandshake, getReply } from './senders/handshakes.ts'
 import type { RemoteKeys } from './senders/remote-keys.ts'
 import type { DiagnoseRefusal } from './signatures/diagnosis.ts'
-import { trustFetched, type VerifiedBody, verify } from './signatures/verify.ts'
+import { trustRead, type VerifiedBody, verify } from './signatures/verify.ts'
 
 /*
  * The story of one delivery:
@@ -125,7 +125,7 @@ export const acceptFetched = async (
   try {
     const body = holdBytes(bytes, { maxBodyBytes, budget: parts.budget })
     try {
-      return await processBody(delivery, body, () => trustFetched(bytes), runEvent, parts)
+      return await processBody(delivery, body, () => trustRead(bytes), runEvent, parts)
     } finally {
       body.release()
     }

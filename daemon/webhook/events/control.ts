@@ -8,7 +8,7 @@ import type { Queue } from '../../queue/queue.ts'
 import type { Engine } from '../engine.ts'
 import { toUpdateKey } from '../rules/groups.ts'
 import { createScope } from '../event-scope.ts'
-import type { DeliveryKey, SeenDeliveries } from '../dedupe.ts'
+import { type DeliveryKey, deliveryKey, ofRule, type SeenDeliveries } from '../dedupe.ts'
 import {
   type AcceptedEvent,
   type RetryableEvents,
@@ -72,7 +72,7 @@ export const retryEvent = (
     )
   const webhook = { ...accepted.webhook, agent }
   const needsFile = !isDelivery && takesFile(agent)
-  const payload = needsFile ? getEventFile(id, agent, byPath, payloads) : undefined
+  const payload = needsFile ? getEventFile(event, agent, byPath, payloads) : undefined
   runEvent.again(id, { ...accepted, webhook, payload }, isDelivery ? event.result : undefined)
   const { prompt: _prompt, result: _result, ...record } = events.get(id) ?? event
   return record
@@ -90,29 +90,39 @@ export const runEventAgain = (
   const event = events.record(id)
   if (!event) throw eventNotFound()
   if (event.kind !== 'webhook' || !isFinal(event.state)) throw notRetryable(whyNot(event))
-  const payload = payloads.get(id)
+  const path = event.webhook ?? ''
+  const webhook = byPath.get(path)
+  const payload = payloads.get(id, webhook?.scheme ?? {})
   if (!payload)
     throw notRetryable(
       ranNothing.has(event.state) ? whyNot(event) : 'its payload is no longer in memory',
       'deliver it again from the sender, if the sender can do that',
     )
-  const { body, headers, receivedAt, known, delivery } = payload
-  refuseRedelivered(id, delivery, deliveries)
-  const path = known.webhook ?? ''
-  const webhook = byPath.get(path)
   if (!webhook)
     throw notRetryable(
       `there is no webhook ${path} any more, or it is switched off`,
       'put it back into webhooks.yaml',
     )
+  const { body, headers } = payload
+  const { deliveryId, size, signed, source } = event
+  const key = deliveryKey(
+    path,
+    webhook.dedupe,
+    deliveryId,
+    body.bytes,
+    Boolean(webhook.scheme.lateSeconds),
+  )
+  const delivery = ofRule(key, event.rule)
+  refuseRedelivered(id, delivery, deliveries)
+  const receivedAt = new Date(event.receivedAt)
   const value = readPayload(body, headers, webhook.scheme)
-  const scope = createScope(webhook, headers, value, known.deliveryId, receivedAt)
-  const rule = webhook.rules.find(({ name }) => name === known.rule)
+  const scope = createScope(webhook, headers, value, deliveryId, receivedAt)
+  const rule = webhook.rules.find(({ name }) => name === event.rule)
   if (!rule)
     throw notRetryable(
-      known.rule === undefined
+      event.rule === undefined
         ? `webhook ${path} has rules now`
-        : `webhook ${path} has no rule ${known.rule} any more`,
+        : `webhook ${path} has no rule ${event.rule} any more`,
       'deliver it again from the sender, if the sender can do that',
     )
   const miss = findMiss(rule, readEventKind(webhook.scheme, headers, value), scope)
@@ -121,7 +131,15 @@ export const runEventAgain = (
   runEvent.afresh(id, {
     webhook: rule,
     receivedAt,
-    known: { ...known, agent: rule.agentName },
+    known: {
+      webhook: path,
+      rule: rule.name,
+      agent: rule.agentName,
+      size,
+      deliveryId,
+      signed,
+      source,
+    },
     payload: toEventFile(rule.agent, payload, value, webhook.scheme),
     ...makePrompt(rule, scope),
     workspace: rule.workspace && expandWorkspace(rule.workspace, scope),
@@ -142,20 +160,19 @@ const ranNothing = new Set<EventRecord['state']>(['filtered', 'duplicate', 'reje
 
 /** Throws where the payload is no longer in memory. */
 const getEventFile = (
-  id: string,
+  { id, webhook }: EventRecord,
   agent: Agent,
   byPath: Engine['byPath'],
   payloads: KeptPayloads,
 ): Buffer | undefined => {
-  const kept = payloads.get(id)
+  const scheme = byPath.get(webhook ?? '')?.scheme ?? {}
+  const kept = payloads.get(id, scheme)
   if (!kept)
     throw notRetryable(
       'its payload, which its agent takes as event_file, is no longer in memory',
       'deliver it again from the sender, if the sender can do that',
     )
-  const { body, headers, known } = kept
-  const scheme = byPath.get(known.webhook ?? '')?.scheme ?? {}
-  return toEventFile(agent, kept, readPayload(body, headers, scheme), scheme)
+  return toEventFile(agent, kept, readPayload(kept.body, kept.headers, scheme), scheme)
 }
 
 /** Throws when the sender's own repeat of a delivery waits, runs or is done: it would run twice. */

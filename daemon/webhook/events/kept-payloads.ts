@@ -1,79 +1,75 @@
 import type { SignatureScheme } from '../../../shared/signatures/scheme.ts'
-import type { EventStore } from '../../events/event-store.ts'
-import type { DeliveryKey } from '../dedupe.ts'
 import type { SignatureHeaders } from '../signatures/header.ts'
-import type { VerifiedBody } from '../signatures/verify.ts'
-import type { AcceptedEvent } from './accepted-event.ts'
+import { trustRead, type VerifiedBody } from '../signatures/verify.ts'
 
 /** A verified delivery, for another run under another definition. */
 export type KeptPayload = {
   readonly body: VerifiedBody
-  /** Without signature, token and cookie. */
   readonly headers: SignatureHeaders
-  readonly receivedAt: Date
-  readonly known: AcceptedEvent['known']
-  readonly delivery: DeliveryKey | undefined
 }
 
-type Kept = KeptPayload & {
-  readonly forms: SignatureScheme['forms']
-  /** How many bytes were written before it. */
-  readonly position: number
-}
-
-type Payload = Pick<Kept, 'body' | 'headers' | 'receivedAt' | 'forms'>
+/** Where a payload is in the buffer, one behind the other: `position` counts all that was written before. */
+type Place = { readonly position: number; readonly bodyLength: number; readonly end: number }
 
 const maxBytes = 4 * 1024 * 1024
+const maxEvents = 1000
 
 /**
- * The payloads of the newest events, as long as the events are in memory: 4 MiB together, one behind the other
- * in one buffer that is written round and round, so that the newest replace the oldest.
+ * The payloads of the newest 1,000 events, 4 MiB together, in one buffer that is written round and round. No
+ * object is kept for one: what outlives a delivery costs more than the delivery allocates.
  */
 export class KeptPayloads {
-  readonly #byId = new Map<string, Kept>()
   readonly #maxBytes: number
   #ring: Buffer | undefined
+  readonly #ids: string[] = []
+  /** Three numbers of each id. */
+  readonly #places = new Float64Array(maxEvents * 3)
+  #count = 0
   #end = 0
 
-  constructor(events: Pick<EventStore, 'onForget'>, size = maxBytes) {
+  constructor(size = maxBytes) {
     this.#maxBytes = size
-    events.onForget((id) => this.#byId.delete(id))
   }
 
-  /** Keeps a payload for each of the events that it became; `ids` are theirs. */
-  keep(
-    { body, headers, forms, receivedAt }: Payload,
-    events: readonly Pick<AcceptedEvent, 'known' | 'delivery'>[],
-    ids: readonly string[],
-  ): void {
+  /** Keeps a payload for the events that it became. */
+  keep(ids: readonly string[], { body, headers }: KeptPayload): void {
     const { length } = body.bytes
-    if (length > this.#maxBytes) return
+    const headersText = JSON.stringify(headers)
+    // A UTF-16 unit takes three bytes of UTF-8 at most.
+    const wanted = length + headersText.length * 3
+    if (wanted > this.#maxBytes) return
     this.#ring ??= Buffer.allocUnsafeSlow(this.#maxBytes)
     const room = this.#maxBytes - (this.#end % this.#maxBytes)
     // In one piece: what does not fit before the end of the buffer begins at its start.
-    const position = this.#end + (length > room ? room : 0)
-    this.#end = position + length
+    const position = this.#end + (wanted > room ? room : 0)
     const start = position % this.#maxBytes
-    const copy = body.copyTo(this.#ring.subarray(start, start + length))
-    events.forEach(({ known, delivery }, index) => {
-      const kept = { body: copy, headers, forms, receivedAt, known, delivery, position }
-      this.#byId.set(ids[index] ?? '', kept)
-    })
+    this.#ring.set(body.bytes, start)
+    this.#end = position + length + this.#ring.write(headersText, start + length)
+    for (const id of ids) {
+      const slot = this.#count++ % maxEvents
+      this.#ids[slot] = id
+      this.#places.set([position, length, this.#end], slot * 3)
+    }
   }
 
-  /** A copy, as its bytes may be overwritten. */
-  get(id: string): KeptPayload | undefined {
-    const kept = this.#byId.get(id)
-    if (!kept || kept.position < this.#end - this.#maxBytes) return undefined
-    const body = kept.body.copyTo(Buffer.allocUnsafeSlow(kept.body.bytes.length))
-    return { ...kept, body, headers: withoutProof(kept) }
+  /** A copy; the headers without signature, token and cookie. */
+  get(id: string, { forms }: Partial<Pick<SignatureScheme, 'forms'>>): KeptPayload | undefined {
+    const place = this.#placeOf(id)
+    if (!place || !this.#ring || place.position < this.#end - this.#maxBytes) return undefined
+    const { position, bodyLength, end } = place
+    const bytes = Buffer.allocUnsafeSlow(end - position)
+    this.#ring.copy(bytes, 0, position % this.#maxBytes)
+    const kept = JSON.parse(bytes.toString('utf8', bodyLength)) as Record<string, string[]>
+    const headers = Object.assign(Object.create(null) as Record<string, string[]>, kept)
+    for (const name of ['authorization', 'cookie', ...(forms ?? []).map(({ header }) => header)])
+      delete headers[name]
+    return { body: trustRead(bytes.subarray(0, bodyLength)), headers }
   }
-}
 
-/** The headers of a delivery but those that prove who sent it. */
-const withoutProof = ({ headers, forms }: Pick<Kept, 'headers' | 'forms'>): SignatureHeaders => {
-  const kept = Object.assign(Object.create(null) as Record<string, readonly string[]>, headers)
-  for (const name of ['authorization', 'cookie', ...forms.map(({ header }) => header)])
-    delete kept[name]
-  return kept
+  #placeOf(id: string): Place | undefined {
+    const slot = this.#ids.indexOf(id)
+    const [position, bodyLength, end] = this.#places.subarray(slot * 3, slot * 3 + 3)
+    if (position === undefined || bodyLength === undefined || end === undefined) return undefined
+    return { position, bodyLength, end }
+  }
 }

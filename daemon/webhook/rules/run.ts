@@ -79,7 +79,7 @@ export const runRules = (
   // The prompts replace the body, whose bytes become free for them. One that another machine has to confirm
   // keeps both until then.
   if (!runEvent.needsConfirmation) release()
-  const chosen = { read, accepted, ready, overBudget }
+  const chosen = { read, ready, overBudget }
   const ids = runEvent.accept(accepted)
   return ids instanceof Promise
     ? ids.then((each) => answerAccepted(each, chosen, parts))
@@ -88,8 +88,7 @@ export const runRules = (
 
 type Chosen = {
   readonly read: Read
-  readonly accepted: readonly AcceptedEvent[]
-  /** Their rules. */
+  /** Those that were given to the queue. */
   readonly ready: readonly CompiledRule[]
   /** Those that have used up their `max_runs`. */
   readonly overBudget: readonly CompiledRule[]
@@ -98,15 +97,13 @@ type Chosen = {
 /** Keeps what another run needs, counts the runs, and answers the sender. */
 const answerAccepted = (
   ids: readonly string[],
-  { read, accepted, ready, overBudget }: Chosen,
+  { read, ready, overBudget }: Chosen,
   parts: RunRulesParts,
 ): Accepted => {
   const { delivery, verified } = read
-  const { webhook, headers, receivedAt } = delivery
   const placed = ids.map((id) => statusOf(id, parts))
   const isPlaced = (_: unknown, index: number) => placed[index] === 'accepted'
-  const kept = { body: verified, headers, forms: webhook.scheme.forms, receivedAt }
-  parts.payloads.keep(kept, accepted.filter(isPlaced), ids.filter(isPlaced))
+  parts.payloads.keep(ids.filter(isPlaced), { body: verified, headers: delivery.headers })
   for (const rule of ready.filter(isPlaced)) parts.budgets.count(rule, performance.now())
   const events = [
     ...ids.map((id, index) => ({

@@ -23,7 +23,7 @@ export type { RequestLine, SignatureHeaders }
 
 /**
  * Second stage. A body with a valid signature, or for a webhook without a secret. Only `verify` and
- * `trustFetched` create one, and `parse` accepts nothing else: the type enforces the order of the stages.
+ * `trustRead` create one, and `parse` accepts nothing else: the type enforces the order of the stages.
  */
 class VerifiedBody {
   readonly #bytes: Buffer
@@ -47,13 +47,9 @@ class VerifiedBody {
   compact(): VerifiedBody {
     const { length } = this.#bytes
     if (this.#bytes.buffer.byteLength <= length + maxUnusedBytes) return this
-    return this.copyTo(Buffer.allocUnsafeSlow(length))
-  }
-
-  /** The same body, whose bytes are those of `room`, which has its length. */
-  copyTo(room: Buffer): VerifiedBody {
-    this.#bytes.copy(room)
-    return new VerifiedBody(room, this.#signedId)
+    const copy = Buffer.allocUnsafeSlow(length)
+    this.#bytes.copy(copy)
+    return new VerifiedBody(copy, this.#signedId)
   }
 }
 
@@ -61,8 +57,11 @@ export type { VerifiedBody }
 
 const maxUnusedBytes = 1024
 
-/** What a login read from the API of the sender over TLS: the connection proves it, no signature does. */
-export const trustFetched = (bytes: Buffer): VerifiedBody => new VerifiedBody(bytes)
+/**
+ * What no signature has to prove again: what a login read from the API of the sender over TLS, and what was
+ * verified before and kept.
+ */
+export const trustRead = (bytes: Buffer): VerifiedBody => new VerifiedBody(bytes)
 
 /**
  * Checks a signature over the raw bytes in constant time, by the first form of the scheme whose header

@@ -128,7 +128,7 @@ agents:
   it('is refused once its payload is no longer in memory', async () => {
     await configure(first)
     const { id } = await done({ title: 'x' }, 'd-6')
-    const large = { title: 'y', padding: 'p'.repeat(5 * 1024 * 1024) }
+    const large = { title: 'y', padding: 'p'.repeat(2.5 * 1024 * 1024) }
     const last = [await done(large, 'd-7'), await done(large, 'd-8')].at(-1)
     await refused(id, /its payload is no longer in memory/)
     await again(last?.id ?? '')

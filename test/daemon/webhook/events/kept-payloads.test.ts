@@ -1,45 +1,44 @@
 import assert from 'node:assert/strict'
-import { EventStore } from '../../../../daemon/events/event-store.ts'
 import { KeptPayloads } from '../../../../daemon/webhook/events/kept-payloads.ts'
 import { verify } from '../../../../daemon/webhook/signatures/verify.ts'
 
-const at = new Date(0)
-const known = { webhook: '/a', agent: 'echo' }
+const scheme = { forms: [{ header: 'x-signature' }] } as never
 
-const start = (maxBytes: number, keep = 100) => {
-  const events = new EventStore(keep)
-  const payloads = new KeptPayloads(events, maxBytes)
+const start = (maxBytes: number) => {
+  const payloads = new KeptPayloads(maxBytes)
+  let count = 0
   const add = (text: string, headers = {}): string => {
-    const { id } = events.add(at, { state: 'done' })
-    const body = verify(Buffer.from(text), {}, 'none', 0)
-    const forms = [{ header: 'x-signature', prefix: '', encoding: 'hex' }] as never
-    payloads.keep({ body, headers, forms, receivedAt: at }, [{ known, delivery: undefined }], [id])
+    const id = `event-${count++}`
+    payloads.keep([id], { body: verify(Buffer.from(text), {}, 'none', 0), headers })
     return id
   }
-  const text = (id: string) => payloads.get(id)?.body.bytes.toString()
+  const text = (id: string) => payloads.get(id, scheme)?.body.bytes.toString()
   return { payloads, add, text }
 }
 
 describe('the payload of an event that may run again', () => {
-  it('is kept as long as its event', () => {
-    const { add, text } = start(1000, 3)
-    const ids = ['1', '2', '3', '4'].map((each) => add(each))
-    assert.deepEqual(ids.map(text), [undefined, '2', '3', '4'])
+  it('gives way to newer ones, and is never that of another event', () => {
+    // Each with six bytes for two of headers.
+    const { add, text } = start(20)
+    const ids = ['aaaa', 'bbbb', 'cccc'].map((each) => add(each))
+    assert.deepEqual(ids.map(text), [undefined, 'bbbb', 'cccc'])
+    ids.push(add('d'.repeat(14)))
+    assert.deepEqual(ids.map(text), [undefined, undefined, undefined, 'd'.repeat(14)])
+    assert.equal(text(add('e'.repeat(15))), undefined)
+    assert.equal(text(ids[3] ?? ''), 'd'.repeat(14))
   })
 
-  it('gives way to newer ones, and is never that of another event', () => {
-    const { add, text } = start(10)
-    const ids = ['aaaa', 'bbbb', 'cccc'].map((each) => add(each))
-    // The third begins at the start again, as two bytes were left.
-    assert.deepEqual(ids.map(text), [undefined, 'bbbb', 'cccc'])
-    ids.push(add('d'.repeat(10)))
-    assert.deepEqual(ids.map(text), [undefined, undefined, undefined, 'd'.repeat(10)])
-    assert.equal(text(add('e'.repeat(11))), undefined)
-    assert.equal(text(ids[3] ?? ''), 'd'.repeat(10))
+  it('is one of the newest 1,000', () => {
+    const { add, text } = start(100_000)
+    const ids = Array.from({ length: 1001 }, (_, index) => add(String(index)))
+    assert.deepEqual(
+      [0, 1, 1000].map((index) => text(ids[index] ?? '')),
+      [undefined, '1', '1000'],
+    )
   })
 
   it('is whole or gone, wherever the buffer begins again', () => {
-    const { add, text } = start(64)
+    const { add, text } = start(200)
     const given = new Map<string, string>()
     for (let round = 0; round < 500; round++) {
       const own = String(round).padEnd((round * 7) % 23, '-')
@@ -51,16 +50,17 @@ describe('the payload of an event that may run again', () => {
   })
 
   it('is a copy, which a newer one does not change', () => {
-    const { add, payloads } = start(4)
-    const kept = payloads.get(add('aaaa'))
+    const { add, payloads } = start(10)
+    const kept = payloads.get(add('aaaa'), scheme)
     add('bbbb')
     assert.equal(kept?.body.bytes.toString(), 'aaaa')
   })
 
   it('comes without what proved its sender', () => {
-    const { add, payloads } = start(100)
+    const { add, payloads } = start(1000)
     const headers = { 'x-signature': ['s'], cookie: ['c'], authorization: ['a'], 'x-event': ['e'] }
-    assert.deepEqual({ ...payloads.get(add('a', headers))?.headers }, { 'x-event': ['e'] })
+    const id = add('a', headers)
+    assert.deepEqual({ ...payloads.get(id, scheme)?.headers }, { 'x-event': ['e'] })
   })
 })
 
