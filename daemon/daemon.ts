@@ -26,7 +26,7 @@ import { Restarter } from './restart/old-process.ts'
 import { Succession } from './restart/succession.ts'
 import { apiRoutes } from './routes.ts'
 import { Shutdown } from './shutdown.ts'
-import { openSource } from './sources/hooks.ts'
+import { openPast } from './sources/hooks.ts'
 import { hookRoutes } from './sources/routes.ts'
 import { createMemory } from './state.ts'
 import { createTunnels, type Tunnels } from './tunnel/tunnels.ts'
@@ -285,7 +285,7 @@ const createRequestHandlers = (
   }
 
   return () => {
-    const parts = toPipelineParts(services, remoteKeys)
+    const parts = { ...toPipelineParts(services, remoteKeys), isCaughtUp: catchUp.isCaughtUp }
     const serveWebhook = serveWebhooks(live.current, parts, { log, answered })
     const oauth = leadership.oauth()
     const guard = createGuard(apiToken, port)
@@ -353,7 +353,7 @@ const createCatchUp = (services: Services, signal: AbortSignal): CatchUp => {
   return new CatchUp({
     journalFile: join(home.run, 'catch-up'),
     current: live.current,
-    open: ({ provider }) => openSource(provider, live.current(), leadership.access),
+    open: (source) => openPast(source, live.current(), leadership.access),
     accept: (delivery, webhook) => acceptFetched(delivery, webhook, live.current(), parts),
     events: memory.events,
     log,

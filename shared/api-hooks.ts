@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { eventSchema } from './api.ts'
-import { repositorySchema, sourceProviders } from './config/source.ts'
+import { hookProviders, repositorySchema } from './config/source.ts'
 
 /*
  * The documents of the local API about hooks at senders.
@@ -9,7 +9,7 @@ import { repositorySchema, sourceProviders } from './config/source.ts'
 /** Body of `POST /webhooks/hooks`; with `check` nothing is made. */
 export const connectHookSchema = z.strictObject({
   path: z.string().min(1).max(1000),
-  provider: z.enum(sourceProviders),
+  provider: z.enum(hookProviders),
   repository: repositorySchema,
   check: z.literal(true).optional(),
   /** Made with an address that leads nowhere: the deliveries are read from the sender. */

@@ -21,7 +21,7 @@ export const setSource = (
   // The owner may have written it in another way.
   if (source && isThere && isDeepStrictEqual({ ...own, ...toValue(source) }, own)) return text
   const kept = Object.entries(own).filter(([name]) =>
-    ['every', 'catch_up', 'at_most'].includes(name),
+    ['every', 'catch_up', 'at_most', 'api_url'].includes(name),
   )
   const at = file.problemAt(['webhooks', index, isThere ? 'source' : 'path'], '')
   const lines = text.split('\n')
@@ -53,18 +53,17 @@ export const setSource = (
 type Entry = Readonly<Record<string, unknown>>
 
 /** With the settings that it had before. */
-const toLine = (
-  { provider, repository, hookId, mode }: WebhookSource,
-  kept: readonly (readonly [string, unknown])[],
-): string => {
-  const named = `provider: ${provider}, repository: ${yamlText(repository)}, hook_id: ${hookId}${mode ? `, mode: ${mode}` : ''}`
-  const settings = kept.map(([name, value]) => `, ${name}: ${String(value)}`)
-  return `source: { ${named}${settings.join('')} }`
+const toLine = (source: WebhookSource, kept: readonly (readonly [string, unknown])[]): string => {
+  const named = Object.entries(toValue(source)).map(([name, value]) => [
+    name,
+    typeof value === 'string' ? yamlText(value) : value,
+  ])
+  const settings = [...named, ...kept].map(([name, value]) => `${String(name)}: ${String(value)}`)
+  return `source: { ${settings.join(', ')} }`
 }
 
-const toValue = ({ provider, repository, hookId, mode }: WebhookSource) => ({
+const toValue = ({ provider, repository, hookId, mode, keyEnv }: WebhookSource) => ({
   provider,
-  repository,
-  hook_id: hookId,
+  ...(keyEnv === undefined ? { repository, hook_id: hookId } : { key_env: keyEnv }),
   ...(mode && { mode }),
 })

@@ -137,6 +137,15 @@ export class CatchUp {
     })
   }
 
+  /** Of Stripe, which sends again for three days. Elsewhere only a person does, who means it. */
+  readonly isCaughtUp = ({ path, source }: CompiledWebhook, deliveryId: string): boolean => {
+    if (source?.provider !== 'stripe' || !this.#journal?.isFinished(source, deliveryId))
+      return false
+    // What the daemon still knows is handled as ever: it may have failed.
+    const known = this.#parts.events.list({ limit: Infinity, webhook: path })
+    return !known.some((record) => record.deliveryId === deliveryId)
+  }
+
   problems(): StatusProblem[] {
     const own = this.#journalProblem
     return [

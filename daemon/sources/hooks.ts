@@ -7,7 +7,7 @@ import type {
 } from '../../shared/api-hooks.ts'
 import type { EventRecord } from '../../shared/api.ts'
 import { listSecrets } from '../../shared/config/environment.ts'
-import type { SourceProvider, WebhookSource } from '../../shared/config/source.ts'
+import type { HookProvider, WebhookSource } from '../../shared/config/source.ts'
 import { getPublicPath, type Webhook } from '../../shared/config/webhook.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import type { EventStore } from '../events/event-store.ts'
@@ -15,7 +15,8 @@ import type { OAuth } from '../oauth/oauth.ts'
 import type { Engine } from '../webhook/engine.ts'
 import { createGithubSource } from './github-source.ts'
 import { createGitlabSource } from './gitlab-source.ts'
-import type { ListedDelivery, SenderHook, Source } from './source.ts'
+import type { ListedDelivery, PastSource, SenderHook, Source } from './source.ts'
+import { createStripeSource } from './stripe-source.ts'
 
 /** For a hook whose deliveries are only read: no name in .invalid ever leads anywhere (RFC 6761). */
 const nowhere = 'https://doorward.invalid'
@@ -31,7 +32,7 @@ export type HookParts = {
 
 /** The API of a sender, with the login or token of its target. */
 export const openSource = (
-  provider: SourceProvider,
+  provider: HookProvider,
   { config, env }: Pick<Engine, 'config' | 'env'>,
   access: OAuth['access'],
 ): Source => {
@@ -40,6 +41,24 @@ export const openSource = (
     target: provider,
     tokenEnv,
     provider: login ?? provider,
+    env,
+    access,
+  })
+}
+
+/** What a sender keeps of what it sent to a webhook. */
+export const openPast = (
+  source: WebhookSource,
+  engine: Pick<Engine, 'config' | 'env'>,
+  access: OAuth['access'],
+): PastSource => {
+  const { provider, keyEnv: tokenEnv } = source
+  if (provider !== 'stripe') return openSource(provider, engine, access)
+  const { env } = engine
+  return createStripeSource(source, {
+    target: 'Stripe',
+    tokenEnv,
+    provider: undefined,
     env,
     access,
   })
@@ -110,12 +129,12 @@ export class Hooks {
     const { webhooks } = this.#parts.current().config
     return Promise.all(
       webhooks.flatMap(({ path, source }) =>
-        source ? [this.#describe(path, source, signal)] : [],
+        source && isHook(source) ? [this.#describe(path, source, signal)] : [],
       ),
     )
   }
 
-  async #describe(path: string, own: WebhookSource, signal: AbortSignal): Promise<HookSummary> {
+  async #describe(path: string, own: HookSource, signal: AbortSignal): Promise<HookSummary> {
     const summary = { path, ...own, events: [] }
     try {
       const source = this.#sourceOf(own.provider)
@@ -172,21 +191,22 @@ export class Hooks {
     return { event, stop: () => stop() }
   }
 
-  #connected(path: string): { readonly own: WebhookSource; readonly source: Source } {
+  #connected(path: string): { readonly own: HookSource; readonly source: Source } {
     const webhook = this.#find(path)
     if (!webhook) throw notFound(path)
-    if (!webhook.source)
+    const own = webhook.source
+    if (!own || !isHook(own))
       throw new DoorwardError('webhook-not-found', `${path} is not connected`, {
         hint: `doorward webhook connect ${webhook.scheme.name === 'gitlab' ? 'gitlab' : 'github'} OWNER/REPOSITORY --path ${path}`,
       })
-    return { own: webhook.source, source: this.#sourceOf(webhook.source.provider) }
+    return { own, source: this.#sourceOf(own.provider) }
   }
 
   #find(path: string): Webhook | undefined {
     return this.#parts.current().config.webhooks.find((webhook) => webhook.path === path)
   }
 
-  #sourceOf(provider: SourceProvider): Source {
+  #sourceOf(provider: HookProvider): Source {
     return openSource(provider, this.#parts.current(), this.#parts.access)
   }
 
@@ -198,7 +218,7 @@ export class Hooks {
     })
   }
 
-  #secretOf({ path, scheme, secretNames, enabled }: Webhook, provider: SourceProvider): string {
+  #secretOf({ path, scheme, secretNames, enabled }: Webhook, provider: HookProvider): string {
     if (scheme.name !== provider)
       throw new DoorwardError('config-invalid', `${path} is not for ${provider}`, {
         hint: `write signature_scheme: ${provider}, or choose another path: --path`,
@@ -217,6 +237,11 @@ export class Hooks {
     })
   }
 }
+
+type HookSource = WebhookSource & { readonly provider: HookProvider }
+
+/** Of Stripe only the events are read. */
+const isHook = (source: WebhookSource): source is HookSource => source.provider !== 'stripe'
 
 const createSource = { github: createGithubSource, gitlab: createGitlabSource }
 

@@ -330,7 +330,7 @@ export class Tunnel {
     for (const { path, repository, state, problem } of await hooks.list(signal))
       try {
         const own = current().config.webhooks.find((webhook) => webhook.path === path)?.source
-        if (!own || own.mode === 'poll') continue
+        if (!own || own.provider === 'stripe' || own.mode === 'poll') continue
         if (state === 'unknown') failed.push(`${repository} (${problem})`)
         if (state !== 'moved') continue
         await hooks.connect({ path, provider: own.provider, repository }, signal)

@@ -40,6 +40,8 @@ export type PipelineParts = RunRulesParts & {
   readonly learners: DeliveryWaiters
   readonly diagnose: DiagnoseRefusal
   readonly loopGuard: LoopGuard
+  /** True for a delivery that ran before a restart, where its sender sends again what catch-up has read. */
+  readonly isCaughtUp?: (webhook: CompiledWebhook, deliveryId: string) => boolean
 }
 
 /**
@@ -157,6 +159,8 @@ const processBody = (
   if (isSigned) checkBodyTimestamp(payload, scheme, now, getLateSeconds(webhook, deliveryId))
   delivery.signed = isSigned
   delivery.deliveryId = deliveryId
+  if (isSigned && deliveryId && parts.isCaughtUp?.(webhook, deliveryId.id))
+    return pass(delivery, 'duplicate', "it was read from the sender's API before", parts)
   const isAlsoBody = Boolean(scheme.lateSeconds)
   const key = deliveryKey(webhook.path, webhook.dedupe, deliveryId?.id, body.bytes, isAlsoBody)
   // A repeated delivery must not use up the sender's rate.

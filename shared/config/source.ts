@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { optionalDuration } from './values.ts'
+import { environmentName, optionalDuration, secureUrl } from './values.ts'
+import type { YamlPath } from './yaml.ts'
 
 /** A hook at its sender. */
 export type HookRef = {
@@ -8,9 +9,12 @@ export type HookRef = {
   readonly hookId: number
 }
 
-/** The hook that delivers to a webhook, where `webhook connect` made it. */
+/** The hook that delivers to a webhook, where `webhook connect` made it; of Stripe its list of events. */
 export type WebhookSource = HookRef & {
   readonly provider: SourceProvider
+  /** The variable with the key of Stripe. */
+  readonly keyEnv?: string
+  readonly apiUrl?: string
   /** Nothing is sent here: the deliveries are read from the sender. */
   readonly mode?: 'poll'
 }
@@ -30,7 +34,11 @@ export type HookSettings = {
   readonly events: readonly string[]
 }
 
-export const sourceProviders = ['github', 'gitlab'] as const
+/** Senders whose hooks are made by their API. */
+export const hookProviders = ['github', 'gitlab'] as const
+export type HookProvider = (typeof hookProviders)[number]
+
+export const sourceProviders = [...hookProviders, 'stripe'] as const
 export type SourceProvider = (typeof sourceProviders)[number]
 
 export const repositorySchema = z
@@ -44,10 +52,24 @@ export const repositorySchema = z
 
 export const sourceSchema = z.strictObject({
   provider: z.enum(sourceProviders).describe('The sender.'),
-  repository: repositorySchema.describe(
-    'owner/name of the repository or project, or an organisation or group.',
-  ),
-  hook_id: z.int().min(1).describe('The number of the hook there.'),
+  repository: repositorySchema
+    .optional()
+    .describe(
+      'owner/name of the repository or project, or an organisation or group. Required but for stripe.',
+    ),
+  hook_id: z
+    .int()
+    .min(1)
+    .optional()
+    .describe('The number of the hook there. Required but for stripe.'),
+  key_env: environmentName
+    .optional()
+    .describe(
+      'stripe: environment variable with a restricted key that may read events (Events: Read). Required.',
+    ),
+  api_url: secureUrl
+    .optional()
+    .describe('stripe: base URL of its API. Default https://api.stripe.com.'),
   mode: z
     .enum(['push', 'poll'])
     .optional()
@@ -73,7 +95,7 @@ export const sourceSchema = z.strictObject({
 
 /** The scopes of which a login needs one to manage the hooks there; the first is asked for. */
 export const hookScopes = (
-  provider: SourceProvider,
+  provider: HookProvider,
   repository: string,
 ): readonly [string, ...string[]] => {
   if (provider === 'gitlab') return ['api']
@@ -81,3 +103,64 @@ export const hookScopes = (
     ? ['admin:repo_hook', 'repo', 'write:repo_hook']
     : ['admin:org_hook']
 }
+
+type SourceEntry = z.output<typeof sourceSchema>
+
+/** Checks what the schema cannot. */
+export const checkSource = (
+  source: SourceEntry,
+  scheme: string | undefined,
+  report: (key: YamlPath, reason: string, hint?: string) => void,
+): void => {
+  const at = (key: keyof SourceEntry, reason: string, hint?: string) =>
+    report(['source', key], reason, hint)
+  const { provider, mode, every } = source
+  const isStripe = provider === 'stripe'
+  if (scheme !== undefined && scheme !== provider)
+    report(['source'], `signature_scheme ${scheme} is not that of ${provider}`)
+  for (const key of ['repository', 'hook_id'] as const) {
+    if (isStripe && source[key] !== undefined) at(key, 'not used with stripe', 'remove it')
+    if (!isStripe && source[key] === undefined)
+      at(key, 'missing', 'doorward webhook connect makes the hook and writes it')
+  }
+  if (isStripe && source.key_env === undefined) at('key_env', 'missing')
+  for (const key of ['key_env', 'api_url'] as const)
+    if (!isStripe && source[key] !== undefined) at(key, 'used with stripe only', 'remove it')
+  if (mode === 'poll' && provider === 'gitlab')
+    at('mode', 'GitLab switches a hook off that reaches no address', 'remove mode')
+  if (mode === 'poll' && source.catch_up === 'off')
+    at('catch_up', 'with mode: poll nothing would ever come', 'remove catch_up')
+  if (every !== undefined && (every < 30_000 || every > 3_600_000))
+    at('every', 'must be between 30s and 1h')
+  if (every !== undefined && mode !== 'poll')
+    at('every', 'has an effect only with mode: poll', 'add mode: poll, or remove every')
+}
+
+/** With a name in place of the repository where the sender has none. */
+export const toSource = (
+  {
+    provider,
+    repository,
+    hook_id: hookId = 0,
+    mode,
+    key_env: keyEnv,
+    api_url: apiUrl,
+  }: SourceEntry,
+  path: string,
+): WebhookSource => ({
+  provider,
+  repository: repository ?? `Stripe at ${path}`,
+  hookId,
+  ...(mode === 'poll' && { mode }),
+  ...(keyEnv !== undefined && { keyEnv }),
+  ...(apiUrl !== undefined && { apiUrl }),
+})
+
+/** Undefined where no deliveries are caught up. */
+export const toCatchUp = ({
+  mode: how,
+  every: everyMs = 60_000,
+  catch_up: mode = how === 'poll' ? 'all' : 'ask',
+  at_most: atMost = 20,
+}: SourceEntry): CatchUpSettings | undefined =>
+  mode === 'off' ? undefined : { mode, atMost, ...(how === 'poll' && { everyMs }) }

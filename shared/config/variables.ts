@@ -7,9 +7,10 @@ import type { Webhook } from './webhook.ts'
 export const usedVariables = ({ webhooks, agents, gateway }: Config): string[] => {
   const { slack, telegram, discord, email, github, gitlab, http } = gateway.targets
   return [
-    ...webhooks.flatMap(({ secretNames, verifyTokenNames }) => [
+    ...webhooks.flatMap(({ secretNames, verifyTokenNames, source }) => [
       ...secretNames,
       ...verifyTokenNames,
+      source?.keyEnv,
     ]),
     ...[...agents.values()].flatMap(agentVariables),
     ...Object.values(gateway.providers).map((provider) => provider.client_secret_env),

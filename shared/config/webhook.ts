@@ -9,7 +9,13 @@ import { checkRule, compileRule, type ParsedRule, type Rule, scopePaths } from '
 import type { Agent } from './schema.ts'
 import { checkSenderFields } from './sender-fields.ts'
 import { checkSignatureFields, findSignatureHeaders, readScheme } from './signature-fields.ts'
-import type { CatchUpSettings, WebhookSource } from './source.ts'
+import {
+  type CatchUpSettings,
+  checkSource,
+  toCatchUp,
+  toSource,
+  type WebhookSource,
+} from './source.ts'
 import { ruleSchema, type WebhookEntry, webhookSchema } from './webhook-schema.ts'
 import { isSlackReply } from '../targets/targets.ts'
 import { checkContext } from './workspace.ts'
@@ -101,16 +107,7 @@ const checkEntry = (
   const rules = checkRules(entry, index, agentNames, file, problems)
   checkScheme(entry, rules, at)
   const { source, signature_scheme: scheme } = entry
-  if (source && scheme !== undefined && scheme !== source.provider)
-    at(['source'], `signature_scheme ${scheme} is not that of ${source.provider}`)
-  if (source?.mode === 'poll' && source.provider === 'gitlab')
-    at(['source', 'mode'], 'GitLab switches a hook off that reaches no address', 'remove mode')
-  if (source?.mode === 'poll' && source.catch_up === 'off')
-    at(['source', 'catch_up'], 'with mode: poll nothing would ever come', 'remove catch_up')
-  if (source?.every !== undefined && (source.every < 30_000 || source.every > 3_600_000))
-    at(['source', 'every'], 'must be between 30s and 1h')
-  if (source?.every !== undefined && source.mode !== 'poll')
-    at(['source', 'every'], 'has an effect only with mode: poll', 'add mode: poll, or remove every')
+  if (source) checkSource(source, scheme, at)
   return { rules }
 }
 
@@ -314,6 +311,7 @@ export const compileEntry = (
   const [first, ...more] = checked?.rules ?? []
   if (!first) throw new DoorwardError('internal', `webhook ${entry.path} was not checked`)
   const { rules = [] } = entry
+  const catchUp = entry.source && toCatchUp(entry.source)
   const compile = (parsed: ParsedRule, index: number) =>
     compileRule({ ...entry, ...rules[index] }, agents, parsed)
   return {
@@ -326,31 +324,10 @@ export const compileEntry = (
     scheme: getScheme(entry),
     dedupe: entry.dedupe ?? 'id',
     rateLimit: entry.rate_limit,
-    ...(entry.source && { source: toSource(entry.source), ...toCatchUp(entry.source) }),
+    ...(entry.source && { source: toSource(entry.source, entry.path) }),
+    ...(catchUp && { catchUp }),
     rules: [compile(first, 0), ...more.map((rule, index) => compile(rule, index + 1))],
   }
-}
-
-const toSource = ({
-  provider,
-  repository,
-  hook_id: hookId,
-  mode,
-}: NonNullable<WebhookEntry['source']>): WebhookSource => ({
-  provider,
-  repository,
-  hookId,
-  ...(mode === 'poll' && { mode }),
-})
-
-const toCatchUp = ({
-  mode: how,
-  every: everyMs = 60_000,
-  catch_up: mode = how === 'poll' ? 'all' : 'ask',
-  at_most: atMost = 20,
-}: NonNullable<WebhookEntry['source']>): Pick<Webhook, 'catchUp'> => {
-  if (mode === 'off') return {}
-  return { catchUp: { mode, atMost, ...(how === 'poll' && { everyMs }) } }
 }
 
 const getScheme = (entry: WebhookEntry): SignatureScheme => {

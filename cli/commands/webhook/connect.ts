@@ -2,6 +2,7 @@ import type { ConnectedHook, ConnectHook, PingedHook } from '../../../shared/api
 import type { TokenSummary } from '../../../shared/api.ts'
 import type { Client } from '../../../shared/client/client.ts'
 import {
+  type HookProvider,
   hookScopes,
   repositorySchema,
   type SourceProvider,
@@ -28,8 +29,13 @@ import { findPreset, newWebhook, type WebhookAddOptions } from './presets.ts'
  * Each step finds what an earlier run has done: the command is run again after any failure.
  */
 
-type ConnectOptions = Pick<WebhookAddOptions, 'path' | 'agent' | 'on' | 'deliverTo' | 'prompt'> & {
+export type ConnectOptions = Pick<
+  WebhookAddOptions,
+  'path' | 'agent' | 'on' | 'deliverTo' | 'prompt'
+> & {
   readonly poll?: boolean
+  /** Stripe: the variable with its key. */
+  readonly keyEnv?: string
 }
 
 /** A hook may take two requests with 15 s each, and a ping 15 s more. */
@@ -43,10 +49,20 @@ const route = '/webhooks/hooks'
 export const connectWebhook = async (
   context: Context,
   [given = '', name = '']: readonly string[],
-  { poll: wantsPoll, ...options }: ConnectOptions,
+  { poll: wantsPoll, keyEnv, ...options }: ConnectOptions,
 ): Promise<void> => {
   const { terminal } = context
   const provider = parseProvider(given)
+  if (provider === 'stripe') {
+    if (name !== '') throw new DoorwardError('usage', 'stripe has no repository: leave it out')
+    const { connectStripe } = await import('./connect-stripe.ts')
+    return connectStripe(context, {
+      ...options,
+      ...(wantsPoll && { poll: true }),
+      ...(keyEnv !== undefined && { keyEnv }),
+    })
+  }
+  if (keyEnv !== undefined) throw new DoorwardError('usage', '--key-env is for stripe only')
   const repository = parseRepository(provider, name)
   const { config } = await openConfig(context.home)
   const path =
@@ -130,7 +146,7 @@ export const parseProvider = (given: string): SourceProvider => {
   })
 }
 
-const parseRepository = (provider: SourceProvider, name: string): string => {
+const parseRepository = (provider: HookProvider, name: string): string => {
   const { success, data, error } = repositorySchema.safeParse(name)
   const isTooDeep = provider === 'github' && data !== undefined && data.split('/').length > 2
   if (success && !isTooDeep) return data
@@ -187,9 +203,9 @@ const logInAgain = async (context: Context, hint: string): Promise<void> => {
 }
 
 /** The webhook at this path; where there is none, writes its entry and its secret. */
-const ensureEntry = async (
+export const ensureEntry = async (
   { home, terminal }: Context,
-  { path, provider }: ConnectHook,
+  { path, provider }: { readonly path: string; readonly provider: SourceProvider },
   options: ConnectOptions,
 ): Promise<{ readonly agent: string; readonly isNew: boolean }> =>
   withConfigLock(home, async () => {
@@ -200,7 +216,7 @@ const ensureEntry = async (
         terminal.say(`${path} exists, and stays as it is: doorward config edit webhooks`)
       return { agent: present.rules[0].agentName, isNew: false }
     }
-    // Through its API, GitLab takes a secret of ours.
+    // GitLab takes one through its API; where deliveries are only read, none must get in without it.
     const preset = { ...findPreset(provider), secret: 'ours' as const }
     const agents = [...opened.config.agents.keys()]
     const agent = options.agent ?? agents.find((known) => known !== 'echo') ?? agents[0]

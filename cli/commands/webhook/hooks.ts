@@ -9,6 +9,7 @@ import { withDaemon } from '../../daemon-client/ensure.ts'
 import { moment } from '../../terminal/format.ts'
 import { tableLines } from '../../terminal/table.ts'
 import { writeSource } from './connect.ts'
+import { disconnectStripe } from './connect-stripe.ts'
 
 const limitMs = 60_000
 const route = '/webhooks/hooks'
@@ -72,7 +73,8 @@ export const disconnectWebhook = async (
 ): Promise<void> => {
   const { terminal } = context
   const { config } = await openConfig(context.home)
-  const { path } = findConnected(given, config)
+  const { path, source } = findConnected(given, config)
+  if (source?.provider === 'stripe') return disconnectStripe(context, path)
   const removed = await withDaemon(context, async (client) => {
     const query = `?path=${encodeURIComponent(path)}`
     const answer = await client.delete<RemovedHook>(`${route}${query}`, { timeoutMs: limitMs })

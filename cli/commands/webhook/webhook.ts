@@ -32,14 +32,15 @@ export const addWebhookCommands = (webhook: Command): void => {
   webhook
     .command('connect')
     .description('make the hook at the sender by its API, with the webhook, the secret and a ping')
-    .argument('<sender>', 'github or gitlab')
-    .argument('<repository>', 'owner/repository or project, or an organisation or group')
+    .argument('<sender>', 'github, gitlab or stripe')
+    .argument('[repository]', 'owner/repository or project, or an organisation or group')
     .option('--path <path>', 'URL path (default: /webhook/<sender>/<repository>)')
     .option('--agent <agent>', 'the agent that answers (default: the first, or echo)')
     .option('--on <event>', 'event that runs the agent; repeatable', listed)
     .option('--deliver-to <target>', 'where the answer goes; repeatable', listed)
     .option('--prompt <text>', 'the prompt (default: that of webhook add)')
-    .option('--poll', 'read the deliveries from GitHub: needs no public address')
+    .option('--poll', 'read the deliveries from GitHub or Stripe: needs no public address')
+    .option('--key-env <name>', 'stripe: variable with its key (default: STRIPE_API_KEY)')
     .action(run(async () => (await import('./connect.ts')).connectWebhook))
   webhook
     .command('disconnect')

@@ -1,8 +1,12 @@
 import { join } from 'node:path'
 import { CatchUp } from '../../../daemon/catch-up/catch-up.ts'
 import { EventStore } from '../../../daemon/events/event-store.ts'
-import { openSource } from '../../../daemon/sources/hooks.ts'
-import { headersNamed, webhooksByPath } from '../../../daemon/webhook/compiled-webhook.ts'
+import { openPast } from '../../../daemon/sources/hooks.ts'
+import {
+  type CompiledWebhook,
+  headersNamed,
+  webhooksByPath,
+} from '../../../daemon/webhook/compiled-webhook.ts'
 import { getDeliveryId } from '../../../daemon/webhook/delivery-id.ts'
 import type { Payload } from '../../../daemon/webhook/parse.ts'
 import type { FetchedDelivery } from '../../../daemon/webhook/pipeline.ts'
@@ -20,11 +24,15 @@ export class CaughtUp {
   readonly events = new EventStore(100)
   readonly stop = new AbortController()
   readonly catchUp: CatchUp
+  readonly webhooks: () => readonly CompiledWebhook[]
   /** In turn: what the pipeline throws for the next ones. */
   readonly refusals: Error[] = []
 
+  readonly folder: string
+
   private constructor(folder: string, webhooks: string, gateway: string) {
     this.definitions = webhooks
+    this.folder = folder
     const env = { SECRET: 'a secret', KEY: 'rk_test_never_shown' }
     let compiled = { definitions: '', config: check({ webhooks, gateway }) }
     const config = () => {
@@ -33,7 +41,8 @@ export class CaughtUp {
         compiled = { definitions, config: check({ webhooks: definitions, gateway }) }
       return compiled.config
     }
-    let served = { webhooks: config().webhooks, byPath: webhooksByPath(config(), env) }
+    const current = () => ({ byPath: webhooksByPath(config(), env) })
+    this.webhooks = () => [...new Set(current().byPath.values())]
     const access = async (provider: string) => ({
       provider,
       accessToken: 'token_never_shown',
@@ -43,13 +52,8 @@ export class CaughtUp {
     })
     this.catchUp = new CatchUp({
       journalFile: join(folder, 'catch-up'),
-      current: () => {
-        const { webhooks } = config()
-        if (webhooks !== served.webhooks)
-          served = { webhooks, byPath: webhooksByPath(config(), env) }
-        return served
-      },
-      open: ({ provider }) => openSource(provider, { config: config(), env }, access),
+      current,
+      open: (source) => openPast(source, { config: config(), env }, access),
       accept: async (delivery, { path, scheme, headerNames }) => {
         const refusal = this.refusals.shift()
         if (refusal) throw refusal
