@@ -184,13 +184,14 @@ const findNgrok = async (place: Place, web: string): Promise<string | undefined>
 }
 
 /**
- * openziti/zrok, cmd/zrok/sharePublic.go: with `--headless` it logs "access your zrok share at the following
- * endpoints:" and the address; the second version writes JSON, and the address without https.
+ * openziti/zrok, cmd/zrok2/sharePublic.go: with `--headless` it logs "access your zrok share at the following
+ * endpoints:" and the address; the second version writes JSON, and the address without https. Where zrok's
+ * agent runs, a share would be that agent's, and stay, but for `--force-local` (since 1.0).
  */
 const zrok: TunnelProgram = {
   names: ['zrok', 'zrok2'],
   install: 'https://docs.zrok.io/docs/guides/install',
-  args: async (place) => ['share', 'public', place.target, '--headless'],
+  args: async (place) => ['share', 'public', place.target, '--headless', '--force-local'],
   address: async (_, output) => {
     const [, host] =
       /access your zrok share at the following endpoints:(?:\\n|\s)*(?:https:\/\/)?([\w.:-]+)/.exec(
@@ -198,7 +199,10 @@ const zrok: TunnelProgram = {
       ) ?? []
     return host === undefined ? undefined : `https://${host}`
   },
-  fixes: [[/zrok2? enable|unauthorized/i, 'zrok enable, with the token of your account']],
+  fixes: [
+    [/zrok2? enable|unauthorized/i, 'zrok enable, with the token of your account'],
+    [/unknown flag/, 'update zrok: it is older than 1.0'],
+  ],
 }
 
 export const programs: Readonly<Record<TunnelName, TunnelProgram>> = {

@@ -107,7 +107,7 @@ describe('the tunnel', () => {
       ),
       [],
     )
-    assert.deepEqual(run?.args, ['share', 'public', target(), '--headless'])
+    assert.deepEqual(run?.args, ['share', 'public', target(), '--headless', '--force-local'])
   })
 
   it('reads what the second version of zrok says', async () => {
