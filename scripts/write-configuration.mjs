@@ -22,7 +22,7 @@ doorward config check             # every problem, as file:line:column
 doorward config schema webhooks   # the JSON Schema, for other tools
 \`\`\`
 
-The daemon applies a change when you save the file. If the file is invalid, the old configuration stays in use, and \`doorward status\`, the log and the tray report it. Only \`server.host\`, \`server.port\` and \`server.public_port\` need \`doorward daemon restart\`.
+The daemon applies a change when you save the file. If the file is invalid, the old configuration stays in use, and \`doorward status\`, the log and the tray report it. Only \`server.host\`, \`server.port\`, \`server.public_port\`, \`queue.engine\` and \`queue.role\` need \`doorward daemon restart\`.
 
 Durations are written \`500ms\`, \`30s\`, \`10m\`, \`2h\`, \`7d\`; sizes \`512kb\`, \`25mb\`, \`1gb\`; rates \`10/s\`, \`60/min\`, \`1000/h\`. Unknown keys are errors, with the nearest valid one.
 

@@ -272,21 +272,28 @@ const summarize = ({ webhooks, agents }: Config): string =>
   `${webhooks.length} ${webhooks.length === 1 ? 'webhook' : 'webhooks'}, ${agents.size} ${agents.size === 1 ? 'agent' : 'agents'}`
 
 /** The settings that a running daemon cannot change. */
-const fixedSettings = ['host', 'port', 'public_port'] as const
+const listFixed = ({ gateway: { server, queue } }: Config) => ({
+  'server.host': server.host,
+  'server.port': server.port,
+  'server.public_port': server.public_port,
+  'queue.engine': queue.engine,
+  ...(queue.engine === 'nats' && { 'queue.role': queue.role }),
+})
 
-const listRestartNeeded = (started: Config, current: Config): Warning[] =>
-  fixedSettings.flatMap((key) => {
-    const value = current.gateway.server[key]
-    if (value === started.gateway.server[key]) return []
+const listRestartNeeded = (started: Config, current: Config): Warning[] => {
+  const before: Readonly<Record<string, unknown>> = listFixed(started)
+  return Object.entries(listFixed(current)).flatMap(([key, value]) => {
+    if (value === before[key]) return []
     const text = value === undefined ? 'no longer set' : `now ${value}`
     return [
       {
         code: 'restart-needed',
-        detail: `server.${key} is ${text}, which takes effect after a restart`,
+        detail: `${key} is ${text}, which takes effect after a restart`,
         hint: 'doorward daemon restart',
       },
     ]
   })
+}
 
 const toWatchProblem = (code: string): StatusProblem => ({
   code: 'config-not-watched',

@@ -179,7 +179,7 @@ export class Answers {
     const record = memory.events.record(id)
     if (record && isFinal(record.state) && record.code !== 'event-dropped') return message.ack()
     if (!record || !memory.kept.get(id)) restore(memory, done, ticket)
-    this.#delivering.set(id, keepWorking(message))
+    this.#delivering.set(id, keepWorking(message, this.#parts.broker.ackWaitMs))
     this.#finish(done, message.info.deliveryCount > 1)
   }
 

@@ -16,6 +16,8 @@ export type QueueSettings = Gateway['queue']
 
 type BrokerParts = {
   readonly settings: () => QueueSettings
+  /** How long a machine may be silent about what it was given, in milliseconds. */
+  readonly ackWaitMs?: number | undefined
   readonly env: () => NodeJS.ProcessEnv
   readonly log: Log
 }
@@ -44,7 +46,7 @@ export const toRunSubject = (agentName: string): string =>
 const nanos = (ms: number): number => ms * 1_000_000
 const dayMs = 86_400_000
 const duplicateWindowMs = 600_000
-export const ackWaitMs = 60_000
+const usualAckWaitMs = 60_000
 /** How long a sender waits for the broker at most. */
 const publishLimitMs = 2000
 const retryMs = 2000
@@ -52,6 +54,7 @@ const fullCode = 10_077
 
 export class Broker {
   readonly #parts: BrokerParts
+  readonly ackWaitMs: number
   readonly #closing = new AbortController()
   readonly #listeners: ((link: Link, isNew: boolean) => void)[] = []
   #connection: NatsConnection | undefined
@@ -63,6 +66,7 @@ export class Broker {
 
   constructor(parts: BrokerParts) {
     this.#parts = parts
+    this.ackWaitMs = parts.ackWaitMs ?? usualAckWaitMs
   }
 
   get link(): Link | undefined {
@@ -131,13 +135,18 @@ export class Broker {
       durable_name: name,
       filter_subject: filter,
       ack_policy: 'explicit',
-      ack_wait: nanos(ackWaitMs),
+      ack_wait: nanos(this.ackWaitMs),
       ...limit,
     }
     const known = await jsm.consumers.info(stream, name).catch(() => undefined)
     if (!known) await jsm.consumers.add(stream, config)
     else if (known.config.max_ack_pending !== maxAckPending)
       await jsm.consumers.update(stream, name, limit)
+  }
+
+  /** After a change of the configuration. */
+  applyLimits(): void {
+    if (this.#link) void this.#ensureStreams(this.#link.jsm).catch(() => undefined)
   }
 
   get isClosed(): boolean {

@@ -1,5 +1,4 @@
 import type { JsMsg } from '@nats-io/jetstream'
-import { ackWaitMs } from './broker.ts'
 
 /** A message that is being worked on. */
 export type Held = {
@@ -9,7 +8,7 @@ export type Held = {
 }
 
 /** Extends the time of a message until it is released, however long that takes. */
-export const keepWorking = (first: JsMsg): Held => {
+export const keepWorking = (first: JsMsg, ackWaitMs: number): Held => {
   let message = first
   const timer = setInterval(() => message.working(), ackWaitMs / 3)
   timer.unref()

@@ -18,8 +18,9 @@ export type NatsQueueParts = {
   /** Runs and delivers here. */
   readonly local: EventQueue
   readonly budget: ByteBudget
-  /** Those at the start: another role needs a restart. */
+  /** Those at the start. */
   readonly settings: QueueSettings
+  readonly ackWaitMs?: number
   readonly home: Home
   readonly memory: Memory
   readonly current: () => Engine
@@ -44,7 +45,8 @@ export class NatsQueue implements Queue {
     const { local, budget, memory, log, settings, current } = parts
     const { role } = settings
     const env = () => current().env
-    const broker = new Broker({ settings: () => settings, env, log })
+    const live = () => current().config.gateway.queue
+    const broker = new Broker({ settings: live, env, log, ackWaitMs: parts.ackWaitMs })
     const identity = () => {
       if (!this.#identity) throw new Error('not started')
       return this.#identity
@@ -104,6 +106,7 @@ export class NatsQueue implements Queue {
 
   resize(limits: QueueLimits): void {
     this.#parts.local.resize(limits)
+    this.#broker.applyLimits()
   }
 
   pause(): readonly Job[] {

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ConsumerMessages, JsMsg } from '@nats-io/jetstream'
+import type { Consumer, ConsumerMessages, JsMsg } from '@nats-io/jetstream'
 import { DoorwardError, errorName } from '../../../shared/errors.ts'
 import type { EventState } from '../../../shared/api.ts'
 import type { EventChanges } from '../../events/event-record.ts'
@@ -127,6 +127,7 @@ export class Worker {
     const { broker, current, log } = this.#parts
     loops.add(name)
     let limit = 0
+    let consumer: Consumer | undefined
     const isOn = () => this.#isActive && broker.link === link && current().config.agents.has(name)
     while (isOn()) {
       if (this.#free(name) <= 0) {
@@ -138,13 +139,12 @@ export class Worker {
       this.#kept.push(name)
       try {
         const { concurrency = 1 } = agents.get(name) ?? {}
-        const filter = toRunSubject(name)
-        const limits = { filter, maxAckPending: concurrency }
-        const consumerName = toConsumerName(name)
-        if (limit !== concurrency)
-          await broker.ensureConsumer(link, runsStream, consumerName, limits)
-        limit = concurrency
-        const consumer = await link.js.consumers.get(runsStream, consumerName)
+        if (!consumer || limit !== concurrency) {
+          const limits = { filter: toRunSubject(name), maxAckPending: concurrency }
+          await broker.ensureConsumer(link, runsStream, toConsumerName(name), limits)
+          consumer = await link.js.consumers.get(runsStream, toConsumerName(name))
+          limit = concurrency
+        }
         const expires = isCrowded ? shortAskMs : longAskMs
         const messages = await consumer.fetch({ max_messages: 1, expires })
         this.#asking.add(messages)
@@ -153,7 +153,7 @@ export class Worker {
         this.#asking.delete(messages)
       } catch (error) {
         if (isOn()) log.debug({ agent: name, error: errorName(error) }, 'cannot ask for runs')
-        limit = 0
+        consumer = undefined
         await sleep(againMs)
       } finally {
         this.#kept.splice(this.#kept.indexOf(name), 1)
@@ -173,7 +173,7 @@ export class Worker {
     const { id } = run
     const running = this.#running.get(id)
     if (running) return running.held.replace(message)
-    const held = keepWorking(message)
+    const held = keepWorking(message, this.#parts.broker.ackWaitMs)
     this.#running.set(id, { agent: name, held })
     const release = (how: 'ack' | 'nak') => {
       held.release(how)

@@ -3,6 +3,7 @@ import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import pino from 'pino'
 import type { EventRecord } from '../../../shared/api.ts'
+import type { Home } from '../../../shared/home/home.ts'
 import { checkConfig, type Config } from '../../../shared/config/load.ts'
 import { readYaml } from '../../../shared/config/yaml.ts'
 import { createRecordedRun } from '../../../daemon/agents/orphans.ts'
@@ -26,6 +27,9 @@ export type TestMachineOptions = {
   readonly maxEvents?: number
   readonly concurrency?: number
   readonly agents?: string
+  readonly ackWaitMs?: number
+  /** That of a machine before. */
+  readonly home?: Home
 }
 
 /** Each run of `waits` ends when there is a file with the name in its prompt. */
@@ -44,8 +48,10 @@ export const startTestMachine = async ({
   maxEvents = 100,
   concurrency = 4,
   agents: more = '',
+  ackWaitMs = 60_000,
+  home: earlier,
 }: TestMachineOptions = {}) => {
-  const home = await temporaryHome()
+  const home = earlier ?? (await temporaryHome())
   await mkdir(home.run, { recursive: true, mode: 0o700 })
   const engineName = servers === undefined ? 'memory' : 'nats'
   const env: NodeJS.ProcessEnv = {
@@ -64,7 +70,7 @@ export const startTestMachine = async ({
   const memory = createMemory(200)
   const { events, kept, deliveries } = memory
   const current = (): Engine => engine
-  const intake = createIntake(config.gateway.queue, { home, memory, current, log })
+  const intake = createIntake(config.gateway.queue, { home, memory, current, log, ackWaitMs })
   const { queue } = intake
   const access = async () => Promise.reject(new Error('no login'))
   const run = createRecordedRun(home)
@@ -150,6 +156,8 @@ export const startTestMachine = async ({
       await queue.drain(0)
       await queue.close()
     },
+    /** As after kill -9: nothing is said to anyone. */
+    vanish: async () => queue.close(),
   }
 }
 

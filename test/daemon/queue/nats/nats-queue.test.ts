@@ -1,0 +1,211 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { jetstream } from '@nats-io/jetstream'
+import { connect } from '@nats-io/transport-node'
+import { DoorwardError } from '../../../../shared/errors.ts'
+import { readIdentity } from '../../../../daemon/queue/nats/identity.ts'
+import { writeDone } from '../../../../daemon/queue/nats/messages.ts'
+import {
+  newKey,
+  startTestMachine,
+  type TestMachine,
+  type TestMachineOptions,
+  untilTrue,
+} from '../../../support/queue/engines.ts'
+import { type Broker, startBroker } from '../../../support/servers/nats.ts'
+
+describe('machines that share a queue', () => {
+  let broker: Broker
+  let key: string
+  const machines = new Set<TestMachine>()
+
+  const start = async (
+    role: 'door' | 'worker' | 'both',
+    options: TestMachineOptions = {},
+  ): Promise<TestMachine> => {
+    const machine = await startTestMachine({ servers: broker.url, key, role, ...options })
+    machines.add(machine)
+    await untilTrue(machine.isConnected)
+    return machine
+  }
+  const vanish = async (machine: TestMachine) => {
+    machines.delete(machine)
+    await machine.vanish()
+  }
+  beforeEach(async () => {
+    broker = await startBroker()
+    key = newKey()
+  })
+  afterEach(async () => {
+    await Promise.all([...machines].map(async (machine) => machine.stop()))
+    machines.clear()
+    await broker.stop()
+  })
+
+  it('accept nothing without a broker, and go on when it is there again', async () => {
+    const both = await start('both')
+    await broker.kill()
+    await untilTrue(() => !both.isConnected())
+    await assert.rejects(
+      async () => both.accept('echo', 'lost'),
+      (error) => error instanceof DoorwardError && error.code === 'unavailable',
+    )
+    await broker.start()
+    await untilTrue(both.isConnected)
+    assert.equal((await both.untilOver(await both.accept('echo', 'back'))).resultPreview, 'back')
+  })
+
+  it('run what waited when the broker has lost it, and deliver what ran', async () => {
+    const [door, worker] = [await start('door'), await start('worker')]
+    const gate = door.newGate('gate')
+    const running = await door.accept('waits', `${gate.path}\n`)
+    await door.untilState(running, 'running')
+    const waiting = await door.accept('waits', `${gate.path}\n`)
+    await broker.kill()
+    await untilTrue(() => !door.isConnected() && !worker.isConnected())
+    await broker.start()
+    await untilTrue(() => door.isConnected() && worker.isConnected())
+    await gate.open('there')
+    for (const id of [running, waiting]) {
+      const { state, attempts } = await door.untilOver(id)
+      assert.deepEqual([state, attempts], ['done', 1])
+    }
+    assert.equal((await door.answers()).match(/there/g)?.length, 2)
+  })
+
+  it('run a delivery once that two doors accept', async () => {
+    const [one, two] = [await start('door'), await start('door')]
+    await start('worker')
+    const delivery = { webhook: '/a', hash: 'same' }
+    const first = await one.accept('echo', 'once', { delivery })
+    const second = await two.accept('echo', 'once', { delivery })
+    assert.equal(two.memory.events.record(second)?.state, 'duplicate')
+    assert.equal((await one.untilOver(first)).state, 'done')
+  })
+
+  it('deliver the answer to an event that the door no longer knows', async () => {
+    const door = await start('door')
+    const worker = await start('worker')
+    const gate = door.newGate('gate')
+    const id = await door.accept('waits', `${gate.path}\n`)
+    await door.untilState(id, 'running')
+    await vanish(door)
+    await gate.open('for the next')
+    const next = await start('door', { home: door.home })
+    await untilTrue(() => next.memory.events.record(id) !== undefined)
+    const { state, known } = {
+      known: worker.memory.events.record(id),
+      ...(await next.untilOver(id)),
+    }
+    assert.equal(state, 'done')
+    assert.equal(known?.agent, 'waits')
+    assert.match(await next.answers(), /for the next/)
+  })
+
+  it('give a run to another machine when one is lost, which the event shows', async () => {
+    const door = await start('door', { ackWaitMs: 1000 })
+    const lost = await start('worker', { ackWaitMs: 1000 })
+    const gate = door.newGate('gate')
+    const id = await door.accept('waits', `${gate.path}\n`)
+    const { machine } = await door.untilState(id, 'running')
+    await vanish(lost)
+    await start('worker', { ackWaitMs: 1000 })
+    const again = await door.until(id, (record) => record.attempts === 2)
+    assert.notEqual(again.machine, machine)
+    assert.equal(again.detail, `it may have run before on ${machine}`)
+    await gate.open('at last')
+    const { state, detail, attempts } = await door.untilOver(id)
+    assert.deepEqual([state, attempts], ['done', 2])
+    assert.match(detail ?? '', /it may have run before/)
+    assert.equal(door.queue.machines?.().broker?.redelivered, 1)
+  })
+
+  it('run nothing more on a machine that drains, and finish there what runs', async () => {
+    const door = await start('door')
+    const first = await start('worker')
+    const gate = door.newGate('gate')
+    const id = await door.accept('waits', `${gate.path}\n`)
+    const { machine } = await door.untilState(id, 'running')
+    const drained = first.queue.drain(60_000)
+    const second = await start('worker')
+    const other = await door.untilOver(await door.accept('echo', 'elsewhere'))
+    assert.notEqual(other.machine, machine)
+    assert.equal(second.memory.events.record(other.id)?.state, 'done')
+    await gate.open('finished')
+    await drained
+    assert.equal((await door.untilOver(id)).machine, machine)
+  })
+
+  it('answer only what a machine was given', async () => {
+    const door = await start('door')
+    const id = await door.accept('waits', 'nobody runs it\n')
+    const { id: doorId } = await readIdentity(door.home)
+    const nc = await connect({ servers: broker.url })
+    const outcome = {
+      machine: 'm',
+      attempt: 1,
+      queuedMs: 0,
+      agentMs: 0,
+      text: 'forged',
+      detail: '',
+      seen: undefined,
+      error: undefined,
+      prompt: undefined,
+    }
+    const forge = async (ticket: Buffer, by: string) =>
+      jetstream(nc).publish(
+        `doorward.done.${doorId}`,
+        writeDone({ id, outcome, ticket }, [Buffer.from(by, 'base64')]),
+      )
+    await forge(randomBytes(200), key)
+    await forge(randomBytes(200), newKey())
+    await nc.close()
+    await start('worker', { agents: '' })
+    const after = await door.untilOver(await door.accept('echo', 'real'))
+    assert.equal(after.resultPreview, 'real')
+    assert.notEqual(door.memory.events.record(id)?.resultPreview, 'forged')
+  })
+
+  it('do not give a prompt for a program to a model', async () => {
+    const door = await start('door', { agents: '  other: { kind: echo }\n' })
+    await start('worker', { agents: '  other: { kind: claude }\n' })
+    const { state, code, detail } = await door.untilOver(await door.accept('other', 'do it'))
+    assert.deepEqual([state, code], ['failed', 'agent-failed'])
+    assert.match(detail ?? '', /no language model/)
+  })
+
+  it('say who they are and what they run', async () => {
+    const door = await start('door')
+    const worker = await start('worker')
+    await untilTrue(() => door.queue.machines?.().machines?.length === 2)
+    const { name } = await readIdentity(worker.home)
+    const seen = door.queue.machines?.().machines?.find((one) => one.name === name)
+    assert.equal(seen?.role, 'worker')
+    assert.deepEqual(
+      seen?.agents.find((agent) => agent.name === 'echo'),
+      { name: 'echo', running: 0, free: 2 },
+    )
+  })
+
+  it('show no prompt and no answer to the broker', async () => {
+    const door = await start('door')
+    await start('worker')
+    const id = await door.accept('echo', 'canary-7f3a')
+    assert.equal((await door.untilOver(id)).resultPreview, 'canary-7f3a')
+    assert.match(broker.log(), new RegExp(id))
+    assert.doesNotMatch(broker.log(), /canary-7f3a/)
+    assert.ok(!(await broker.hasOnDisk('canary-7f3a')))
+  })
+
+  it('open what older machines have sealed while the key is replaced', async () => {
+    const newer = newKey()
+    const door = await start('door')
+    await start('worker', { key: `${newer},${key}` })
+    const id = await door.accept('echo', 'sealed')
+    await untilTrue(() => broker.log().includes('doorward.done'))
+    await vanish(door)
+    const next = await start('door', { home: door.home, key: `${newer},${key}` })
+    await untilTrue(() => next.memory.events.record(id) !== undefined)
+    assert.equal((await next.untilOver(id)).resultPreview, 'sealed')
+  })
+})
