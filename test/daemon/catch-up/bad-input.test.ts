@@ -145,6 +145,19 @@ describe('catching up with what goes wrong', () => {
     assert.deepEqual([numbers(own), own.problems()], [[1, 2, 3, 4], []])
   })
 
+  it('polls on where details could not be read, and tells why they were not', async () => {
+    const own = await start('mode: poll, at_most: 2')
+    for (const number of [1, 2, 3]) miss(number)
+    server.failing = /deliveries.\d/
+    await own.pass(hourMs)
+    assert.deepEqual(numbers(own), [])
+    assert.match(own.problems().join(), /cannot be read: GitHub answered 500/)
+    assert.ok(server.requests.length < 30, String(server.requests.length))
+    server.failing = undefined
+    await own.pass(20 * minuteMs)
+    assert.deepEqual([numbers(own), own.problems()], [[1, 2, 3], []])
+  })
+
   it('waits as long as a secondary limit asks', async () => {
     const own = await start('catch_up: all, mode: poll, every: 30s')
     await own.pass(minuteMs)
