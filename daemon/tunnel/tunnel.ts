@@ -58,7 +58,7 @@ const usualTimes = {
   /** Before the first ping: a resolver remembers that it does not know a new name. */
   settle: 3000,
   firstPause: 1000,
-  maxPause: 300_000,
+  maxPause: 60_000,
 }
 
 /** A program that ran so long did not fail at its start. */
@@ -179,19 +179,23 @@ export class Tunnel {
   /** Opens the tunnel again whenever it has ended, after longer and longer pauses. */
   async #keep(name: TunnelName, signal: AbortSignal, outcome: Outcome): Promise<void> {
     let pause = this.#times.firstPause
+    let failingSince: number | undefined
     while (this.#isOn(signal)) {
       const startedAt = performance.now()
       try {
         await this.#open(name, signal)
+        failingSince = undefined
         await this.#watch(name, signal, outcome)
-        if (this.#isOn(signal)) {
-          this.#state = 'starting'
-          this.#tell(`${name} ended, and is started again: ${quote(this.#output())}`)
-        }
+        if (!this.#isOn(signal)) break
+        outcome.reject(toRefusal(name, this.#output(), programs[name]))
+        this.#state = 'starting'
+        this.#tell(`${name} ended, and is started again: ${quote(this.#output())}`)
       } catch (error) {
         if (signal.aborted) break
-        this.#down(knownError(error))
         outcome.reject(error)
+        // After a start of the machine there is no network for a moment.
+        failingSince ??= startedAt
+        if (performance.now() - failingSince >= this.#times.down) this.#down(knownError(error))
       }
       if (performance.now() - startedAt > steadyMs) pause = this.#times.firstPause
       await delay(pause, undefined, { signal, ref: false }).catch(() => undefined)

@@ -210,6 +210,20 @@ describe('the tunnel', () => {
     assert.ok((await gatewayText()).includes(`public_url: ${url}\r\n`))
   })
 
+  it('goes on trying when a program that ran is refused, and reports it', async () => {
+    await make()
+    await tunnel.start('ngrok')
+    const told = untilTold(/^ngrok opens no tunnel: authentication failed/)
+    await programs.refuse('logged-out')
+    programs.close()
+    await told
+    assert.equal(tunnel.status().problems[0]?.code, 'tunnel-failed')
+    const back = untilTold(/^requests arrive/)
+    await programs.refuse('')
+    await back
+    assert.deepEqual(tunnel.status().problems, [])
+  })
+
   it('names the program that is missing, and those that could be', async () => {
     await make(['zrok'])
     assert.match(
