@@ -16,9 +16,13 @@ export const readEventKind = (
   payload: Payload,
 ): EventKind | undefined => {
   if (!places) return undefined
-  const event = textAtDots(payload, places.field) ?? oneOf(headers, places.header)
+  const event = textAtDots(payload, places.field) ?? toName(oneOf(headers, places.header))
   return event === undefined ? undefined : { event, action: textAtDots(payload, places.action) }
 }
+
+/** GitLab's `Subgroup Hook` is `subgroup`: such a payload has no `object_kind`. */
+const toName = (title: string | undefined): string | undefined =>
+  title?.replace(/^[\w ]+ Hook$/, (words) => words.slice(0, -5).toLowerCase().replaceAll(' ', '_'))
 
 const textAtDots = (payload: Payload, dots: string | undefined): string | undefined => {
   const value = dots === undefined ? undefined : valueAt(payload, dots.split('.'))

@@ -139,7 +139,7 @@ export const startGitlabHookServer = async (): Promise<GitlabHookServer> => {
       trigger,
       request_headers: {
         'Content-Type': 'application/json',
-        'X-Gitlab-Event': 'Merge Request Hook',
+        'X-Gitlab-Event': toTitle(trigger),
         'X-Gitlab-Event-UUID': randomUUID(),
         'Idempotency-Key': key,
         'X-Gitlab-Token': '[REDACTED]',
@@ -198,6 +198,14 @@ export const startGitlabHookServer = async (): Promise<GitlabHookServer> => {
   }
   return self
 }
+
+/** `merge_request_hooks` is `Merge Request Hook`. */
+const toTitle = (trigger: string): string =>
+  trigger
+    .replace(/s$/, '')
+    .split('_')
+    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
+    .join(' ')
 
 const keptMs = 7 * 24 * 60 * 60_000
 const push = { object_kind: 'push', ref: 'refs/heads/main', commits: [] }
