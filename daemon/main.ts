@@ -2,7 +2,6 @@
 import { closeSync, readdirSync, readFileSync } from 'node:fs'
 import type { WriteStream } from 'node:tty'
 import { parseArgs } from 'node:util'
-import { z } from 'zod'
 import { readDaemonFile } from '../shared/client/discovery.ts'
 import type { StartMessage } from '../shared/client/spawn.ts'
 import { DoorwardError, errorDocument } from '../shared/errors.ts'
@@ -146,8 +145,6 @@ const setNonBlocking = (output: WriteStream): void => {
   if (output.isTTY) handle?.setBlocking?.(false)
 }
 
-// Zod compiles a parser at its first use: here most are used once, for the configuration.
-z.config({ jitless: true })
 ignoreSigusr1()
 void run().catch((error: unknown) => {
   report(error)

@@ -11,9 +11,10 @@ import { join } from 'node:path'
 const parts = [
   ['zod', /[\\/]node_modules[\\/]zod[\\/]/],
   ['yaml', /[\\/]node_modules[\\/]yaml[\\/]/],
-  ['mail', /[\\/]node_modules[\\/]nodemailer[\\/]/],
   ['nats', /[\\/]node_modules[\\/]@nats-io[\\/]/],
   ['packages', /[\\/]node_modules[\\/]|^\0lighter/],
+  // What the guard under launchd imports.
+  ['home', /[\\/]dist[\\/]shared[\\/](errors|home[\\/]home)\.js$/],
   ['shared', /[\\/]dist[\\/]shared[\\/]/],
   ['oauth', /[\\/]dist[\\/]daemon[\\/](agents|http|oauth|util)[\\/](?!.*keychain-helper)/],
   ['events', /[\\/]dist[\\/]daemon[\\/](delivery|events|webhook|workspace)[\\/]/],
@@ -45,6 +46,11 @@ const lighter = {
       ? { code: mediaTypes(readFileSync(id, 'utf8')), moduleType: 'js' }
       : undefined
   },
+  // Zod would compile a parser for each schema, and most parse one value: the configuration.
+  transform: (code, id) =>
+    /[\\/]zod[\\/]v4[\\/]core[\\/]core\.js$/.test(id)
+      ? `${code}\nconfig({ jitless: true })\n`
+      : undefined,
 }
 
 /**
@@ -112,11 +118,7 @@ export const daemonBundle = (root) => ({
     codeSplitting: {
       // Each group without what its modules import, which belongs to a group of its own.
       includeDependenciesRecursively: false,
-      groups: [
-        // What the guard under launchd loads too.
-        { name: 'home', test: /[\\/]dist[\\/]/, minShareCount: 2, minSize: 0, priority: 1 },
-        ...parts.map(([name, test]) => ({ name, test, minSize: 0 })),
-      ],
+      groups: [...parts.map(([name, test]) => ({ name, test, minSize: 0 }))],
     },
   },
 })
