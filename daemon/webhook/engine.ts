@@ -4,11 +4,13 @@ import { type ChangedValue, changedValueWarnings } from '../../shared/config/env
 import { collectWarnings } from '../../shared/config/warnings.ts'
 import type { Warning } from '../../shared/config/warning.ts'
 import type { Config } from '../../shared/config/load.ts'
+import { enabledRules } from '../../shared/config/webhook.ts'
 import { createInvoke } from '../agents/invoke.ts'
 import type { RunProcess } from '../agents/orphans.ts'
 import { createDeliver } from '../delivery/deliver.ts'
 import type { CommentMarks, OwnMessages } from '../delivery/loop-guard.ts'
 import type { Progress } from '../delivery/multipart.ts'
+import { loadMail } from '../delivery/targets/smtp.ts'
 import type { OAuth } from '../oauth/oauth.ts'
 import { createGit } from '../workspace/git.ts'
 import { createAskGithub } from '../workspace/context/github.ts'
@@ -89,6 +91,9 @@ export const createEngine = (
     prepareWorkspace: parts.workspaces.preparer(config.gateway, env),
     invoke,
   }
+  // Now: an update may replace the files of a daemon that runs.
+  if (enabledRules(config).some(({ targets }) => targets.some(({ kind }) => kind === 'email')))
+    loadMail()
   const byPath = webhooksByPath(config, env, changed)
   return {
     config,

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
+import { createRequire } from 'node:module'
 import { Readable } from 'node:stream'
-import MailComposer from 'nodemailer/lib/mail-composer'
-import SMTPConnection from 'nodemailer/lib/smtp-connection'
+import type MailComposer from 'nodemailer/lib/mail-composer'
+import type SMTPConnection from 'nodemailer/lib/smtp-connection'
 import type { SmtpServer } from '../../../shared/targets/secrets.ts'
 import { isCertificateError, isNotTls } from '../../../shared/net.ts'
 import { describeCertificate, ProxyError } from '../../../shared/network/faults.ts'
@@ -12,6 +13,23 @@ import { DeliveryError } from '../delivery-error.ts'
 import type { Attempt, Message } from '../sender.ts'
 
 const connectMs = 15_000
+
+type Nodemailer = {
+  readonly Composer: typeof MailComposer
+  readonly Connection: typeof SMTPConnection
+}
+
+let nodemailer: Nodemailer | undefined
+
+/** Loads the library for mail, with the first configuration that sends some: it takes 1.6 MB. */
+export const loadMail = (): Nodemailer => {
+  const load = createRequire(import.meta.url)
+  nodemailer ??= {
+    Composer: load('nodemailer/lib/mail-composer') as typeof MailComposer,
+    Connection: load('nodemailer/lib/smtp-connection') as typeof SMTPConnection,
+  }
+  return nodemailer
+}
 
 /**
  * Sends a mail through a server (RFC 5321). Always with TLS, except on loopback, where TLS is optional.
@@ -24,7 +42,7 @@ export const sendBySmtp = async (
   { signal, timeoutMs, mailTimeoutMs }: Attempt,
 ): Promise<void> => {
   const { login } = server
-  const connection = new SMTPConnection({
+  const connection = new (loadMail().Connection)({
     ...smtpOptions(server, { connectMs, silentMs: timeoutMs }),
     ...(await connectMail(server, connectMs, signal).catch((error: unknown) => {
       throw toFailure(error, false, signal)
@@ -188,7 +206,7 @@ export const composeMail = async (message: Message, from: string | undefined): P
   const { address: to, text, reply } = message
   const messageId = toMessageId(message, from)
   const footer = `${reply.webhook} · ${reply.receivedAt.toISOString()} · ${reply.eventId}`
-  const composed = new MailComposer({
+  const composed = new (loadMail().Composer)({
     ...(from === undefined ? {} : { from }),
     to,
     subject: toSubject(reply.webhook, text),
