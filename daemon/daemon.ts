@@ -388,15 +388,14 @@ const toPipelineParts = (
   }
 }
 
-/** Notes in the log and the events that a daemon serves, and what is wrong with its configuration. */
+/** Notes in the log and the events that a daemon serves. */
 const noteStart = (
   { log, memory, daemonFile, live }: Pick<Services, 'log' | 'memory' | 'daemonFile' | 'live'>,
   how: 'started' | 'restarted',
 ): void => {
   const url = daemonFile.url()
-  const { config, warnings } = live.current()
-  log.info({ url, version, pid: process.pid, webhooks: config.webhooks.length }, 'listening')
-  for (const { code, detail, hint } of warnings) log.warn({ code, hint }, detail)
+  const webhooks = live.current().config.webhooks.length
+  log.info({ url, version, pid: process.pid, webhooks }, 'listening')
   memory.events.add(new Date(), {
     kind: 'daemon',
     state: 'done',

@@ -118,7 +118,7 @@ export const daemonBundle = (root) => ({
     codeSplitting: {
       // Each group without what its modules import, which belongs to a group of its own.
       includeDependenciesRecursively: false,
-      groups: [...parts.map(([name, test]) => ({ name, test, minSize: 0 }))],
+      groups: parts.map(([name, test]) => ({ name, test, minSize: 0 })),
     },
   },
 })

@@ -59,9 +59,14 @@ type ConfigTimes = {
   readonly settle: number
   /** How long after a failure the files are read again. */
   readonly retry: number
+  /**
+   * How long after the start its warnings are logged: to check the certificates of NODE_EXTRA_CA_CERTS may
+   * take a tenth of the time of a start, and senders wait for that.
+   */
+  readonly warn: number
 }
 
-const defaultTimes: ConfigTimes = { settle: 2000, retry: 10_000 }
+const defaultTimes: ConfigTimes = { settle: 2000, retry: 10_000, warn: 1000 }
 
 /**
  * The configuration of a running daemon. When a file is saved, all files are read again. If they are valid,
@@ -82,6 +87,9 @@ export class LiveConfig {
   #isClosed = false
   #settling: AbortController | undefined
   #retryTimer: NodeJS.Timeout | undefined
+  #warnTimer: NodeJS.Timeout | undefined
+  /** The details of the warnings that are in the log. */
+  #logged: ReadonlySet<string> = new Set()
 
   constructor(services: LiveConfigServices, started: ReadConfig, times = defaultTimes) {
     this.#services = services
@@ -113,8 +121,9 @@ export class LiveConfig {
     })
   }
 
-  /** Reloads on every change of the files from now on. */
+  /** Reloads on every change of the files from now on, and logs the warnings. */
   watch(): void {
+    this.#warnTimer = setTimeout(() => this.#logWarnings(), this.#times.warn).unref()
     this.#watch = watchConfig(
       this.#services.home,
       () => void this.#inOrder(() => this.#readIfChanged()),
@@ -130,6 +139,7 @@ export class LiveConfig {
     this.#isClosed = true
     this.#settling?.abort()
     clearTimeout(this.#retryTimer)
+    clearTimeout(this.#warnTimer)
     await this.#watch?.close()
     await this.#lastReading
   }
@@ -199,19 +209,24 @@ export class LiveConfig {
 
   async #replace({ config, env, changed }: ReadConfig): Promise<void> {
     const { compile, onChange, log, events } = this.#services
-    const known = new Set(this.#engine.warnings.map(({ detail }) => detail))
     this.#engine = compile(config, env, changed)
     this.#failure = undefined
     await onChange(config)
     log.info({ webhooks: config.webhooks.length, agents: config.agents.size }, 'configured')
-    for (const { code, detail, hint } of this.#engine.warnings)
-      if (!known.has(detail)) log.warn({ code, hint }, detail)
+    this.#logWarnings()
     const pending = listRestartNeeded(this.#started.config, config)
     const detail = [
       `the configuration was reloaded: ${summarize(config)}`,
       ...pending.map((warning) => warning.detail),
     ].join('; ')
     events.add(new Date(), { kind: 'daemon', state: 'done', detail })
+  }
+
+  #logWarnings(): void {
+    const { warnings } = this.#engine
+    for (const { code, detail, hint } of warnings)
+      if (!this.#logged.has(detail)) this.#services.log.warn({ code, hint }, detail)
+    this.#logged = new Set(warnings.map(({ detail }) => detail))
   }
 
   /** Reports why the new configuration cannot be used. */

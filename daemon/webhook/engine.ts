@@ -28,7 +28,7 @@ export type Engine = {
   readonly config: Config
   /** The source of its secrets. */
   readonly env: NodeJS.ProcessEnv
-  /** For the owner to read. */
+  /** For the owner to read; found when they are first read. */
   readonly warnings: readonly Warning[]
   readonly byPath: ReadonlyMap<string, CompiledWebhook>
   /** The webhook whose address differs from this path in case or slashes only. */
@@ -95,10 +95,14 @@ export const createEngine = (
   if (enabledRules(config).some(({ targets }) => targets.some(({ kind }) => kind === 'email')))
     loadMail()
   const byPath = webhooksByPath(config, env, changed)
+  let warnings: readonly Warning[] | undefined
   return {
     config,
     env,
-    warnings: [...collectWarnings(config, env), ...changedValueWarnings(changed)],
+    get warnings() {
+      warnings ??= [...collectWarnings(config, env), ...changedValueWarnings(changed)]
+      return warnings
+    },
     byPath,
     nearest: nearestByPath(byPath),
     maxBodyBytes: server.body_limit,
