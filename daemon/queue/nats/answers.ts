@@ -119,7 +119,11 @@ export class Answers {
       const consumer = await js.consumers.get(answersStream, name)
       this.#consuming = await consumer.consume({
         max_messages: maxAnswers / 2,
-        callback: (message) => void this.#take(message),
+        callback: (message) => {
+          this.#take(message).catch((error: unknown) =>
+            log.warn({ error: errorName(error) }, 'an answer cannot be taken'),
+          )
+        },
       })
       if (!this.#isActive) this.stop()
     } catch (error) {
@@ -178,6 +182,8 @@ export class Answers {
     if (known) return known.replace(message)
     const record = memory.events.record(id)
     if (record && isFinal(record.state) && record.code !== 'event-dropped') return message.ack()
+    // By the process before a restart.
+    if (record?.state === 'delivering') return message.nak(10_000)
     if (!record || !memory.kept.get(id)) restore(memory, done, ticket)
     this.#delivering.set(id, keepWorking(message, this.#parts.broker.ackWaitMs))
     this.#finish(done, message.info.deliveryCount > 1)

@@ -189,6 +189,7 @@ export class Broker {
       }
       if (type === 'reconnect') await this.#prepare(nc)
     }
+    this.#link = undefined
   }
 
   /** Makes what is missing at the broker, until that works. */

@@ -10,7 +10,14 @@ export type Held = {
 /** Extends the time of a message until it is released, however long that takes. */
 export const keepWorking = (first: JsMsg, ackWaitMs: number): Held => {
   let message = first
-  const timer = setInterval(() => message.working(), ackWaitMs / 3)
+  const tell = (how: 'working' | 'ack' | 'nak') => {
+    try {
+      message[how]()
+    } catch {
+      // The connection is closed: it comes again.
+    }
+  }
+  const timer = setInterval(() => tell('working'), ackWaitMs / 3)
   timer.unref()
   return {
     replace: (newer) => {
@@ -18,8 +25,7 @@ export const keepWorking = (first: JsMsg, ackWaitMs: number): Held => {
     },
     release: (how) => {
       clearInterval(timer)
-      if (how === 'ack') message.ack()
-      else message.nak()
+      tell(how)
     },
   }
 }

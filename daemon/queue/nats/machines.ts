@@ -58,6 +58,13 @@ export class Machines {
     const { id, name } = identity()
     const self = { name, role, version, agents: agents() }
     link.nc.publish(machinesSubject, writeNote('machine', id, self, keys()))
+    await this.measure()
+  }
+
+  /** How much waits. */
+  async measure(): Promise<void> {
+    const { link } = this.#parts.broker
+    if (!link) return
     try {
       const [{ state }, consumers] = await Promise.all([
         link.jsm.streams.info(runsStream),

@@ -6,7 +6,7 @@ import type { Log } from '../../log/log.ts'
 import type { Memory } from '../../state.ts'
 import type { ByteBudget } from '../../util/byte-budget.ts'
 import type { Engine } from '../../webhook/engine.ts'
-import type { EventQueue } from '../event-queue.ts'
+import { EventQueue } from '../event-queue.ts'
 import type { Job, Placed, Queue, QueueLimits } from '../queue.ts'
 import { Broker, type QueueSettings } from './broker.ts'
 import { Door } from './door.ts'
@@ -28,6 +28,7 @@ export type NatsQueueParts = {
 }
 
 const tickMs = 10_000
+const measureMs = 2000
 
 /** The queue of several machines: a door, a worker, or both, on one connection to NATS. */
 export class NatsQueue implements Queue {
@@ -36,9 +37,11 @@ export class NatsQueue implements Queue {
   readonly #machines: Machines
   readonly #door: Door | undefined
   readonly #worker: Worker | undefined
+  /** Runs of the worker, beside what the door delivers. */
+  readonly #runs: EventQueue
   #identity: Identity | undefined
   #isStarted = false
-  #timer: NodeJS.Timeout | undefined
+  #timers: NodeJS.Timeout[] = []
 
   constructor(parts: NatsQueueParts) {
     this.#parts = parts
@@ -52,12 +55,18 @@ export class NatsQueue implements Queue {
       return this.#identity
     }
     const keys = () => parseQueueKeys(env()[settings.key_env] ?? '') ?? []
-    const shared = { broker, local, identity, keys, log }
+    const shared = { broker, identity, keys, log }
     this.#broker = broker
+    this.#runs = new EventQueue({ maxEvents: Infinity, concurrency: settings.concurrency, budget })
     this.#worker =
       role === 'door'
         ? undefined
-        : new Worker({ ...shared, current, events: role === 'worker' ? memory.events : undefined })
+        : new Worker({
+            ...shared,
+            runs: this.#runs,
+            current,
+            events: role === 'worker' ? memory.events : undefined,
+          })
     this.#machines = new Machines({
       broker,
       identity,
@@ -71,6 +80,7 @@ export class NatsQueue implements Queue {
         ? undefined
         : new Door({
             ...shared,
+            local,
             budget,
             memory,
             toJob: (...given) => current().runEvent.toJob(...given),
@@ -97,7 +107,11 @@ export class NatsQueue implements Queue {
   }
 
   counts(): ReturnType<Queue['counts']> {
-    return this.#parts.local.counts()
+    const [answers, runs] = [this.#parts.local.counts(), this.#runs.counts()]
+    return {
+      waiting: answers.waiting + runs.waiting,
+      running: answers.running + runs.running,
+    }
   }
 
   trigger(): void {
@@ -106,6 +120,7 @@ export class NatsQueue implements Queue {
 
   resize(limits: QueueLimits): void {
     this.#parts.local.resize(limits)
+    this.#runs.resize({ ...limits, maxEvents: Infinity })
     this.#broker.applyLimits()
   }
 
@@ -126,10 +141,11 @@ export class NatsQueue implements Queue {
   async drain(timeoutMs?: number): Promise<void> {
     this.#worker?.stop()
     this.#door?.drain()
-    await this.#parts.local.drain(timeoutMs)
+    await Promise.all([this.#runs.drain(timeoutMs), this.#parts.local.drain(timeoutMs)])
   }
 
   abort(): void {
+    this.#runs.abort()
     this.#parts.local.abort()
   }
 
@@ -158,18 +174,22 @@ export class NatsQueue implements Queue {
     this.#door?.answers.start()
     this.#worker?.start()
     this.#broker.start()
-    this.#timer ??= setInterval(() => {
+    if (this.#timers.length > 0) return
+    const tick = () => {
       void this.#machines.tick()
       void this.#door?.tick()
       this.#worker?.tick()
-    }, tickMs).unref()
+    }
+    this.#timers = [
+      setInterval(tick, tickMs).unref(),
+      setInterval(() => void this.#machines.measure(), measureMs).unref(),
+    ]
   }
 
   #stop(): void {
     this.#isStarted = false
     this.#door?.answers.stop()
     this.#worker?.stop()
-    clearInterval(this.#timer)
-    this.#timer = undefined
+    for (const timer of this.#timers.splice(0)) clearInterval(timer)
   }
 }

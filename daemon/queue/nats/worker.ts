@@ -28,13 +28,14 @@ import { type Outcome, readNote, readRun, type Run, writeDone, writeNote } from 
 
 /*
  * The side of the worker: it asks the broker for runs of its agents, as many as it may start now, and runs them
- * in the queue in memory. The answer is with the broker before the run is acknowledged there, so that a worker
+ * in a queue in memory. The answer is with the broker before the run is acknowledged there, so that a worker
  * that dies is replaced.
  */
 
 export type WorkerParts = {
   readonly broker: Broker
-  readonly local: EventQueue
+  /** Where they run: its own, so that no answer waits for a long run. */
+  readonly runs: EventQueue
   readonly identity: () => Identity
   readonly keys: () => readonly Buffer[]
   readonly current: () => Pick<Engine, 'config' | 'ask'>
@@ -43,7 +44,7 @@ export type WorkerParts = {
   readonly log: Log
 }
 
-type Running = { readonly agent: string; readonly held: Held }
+type Running = { readonly id: string; readonly agent: string; readonly held: Held }
 
 const maxAttempts = 3
 const againMs = 1000
@@ -53,6 +54,7 @@ const shortAskMs = 2000
 
 export class Worker {
   readonly #parts: WorkerParts
+  /** By run, as an event may be published again before this machine has finished with it. */
   readonly #running = new Map<string, Running>()
   readonly #asking = new Set<ConsumerMessages>()
   /** The agents that are asked for now, each with a place kept free. */
@@ -109,7 +111,8 @@ export class Worker {
       link.nc.subscribe(cancelSubject, {
         callback: (error, { data }) => {
           const note = error ? undefined : readNote('cancel', data, this.#parts.keys())
-          if (note && this.#running.has(note.id)) this.#parts.local.cancel(note.id)
+          const isHere = [...this.#running.values()].some(({ id }) => id === note?.id)
+          if (note && isHere) this.#parts.runs.cancel(note.id)
         },
       })
     }
@@ -163,27 +166,27 @@ export class Worker {
     loops.delete(name)
   }
 
-  #take(name: string, message: JsMsg): void {
-    const { local, keys, log, current } = this.#parts
+  #take(agent: string, message: JsMsg): void {
+    const { runs, keys, log, current } = this.#parts
     const run = readRun(message.data, keys())
     if (!run) {
-      log.warn({ agent: name }, 'a run cannot be opened: the keys of the machines differ')
+      log.warn({ agent }, 'a run cannot be opened: the keys of the machines differ')
       return message.nak(10_000)
     }
-    const { id } = run
-    const running = this.#running.get(id)
+    const { id, run: name } = run
+    const running = this.#running.get(name)
     if (running) return running.held.replace(message)
     const held = keepWorking(message, this.#parts.broker.ackWaitMs)
-    this.#running.set(id, { agent: name, held })
+    this.#running.set(name, { id, agent, held })
     const release = (how: 'ack' | 'nak') => {
       held.release(how)
-      this.#running.delete(id)
+      this.#running.delete(name)
       this.#changed()
     }
-    local.addAccepted({
+    runs.addAccepted({
       id,
-      agentName: name,
-      agentConcurrency: current().config.agents.get(name)?.concurrency ?? 1,
+      agentName: agent,
+      agentConcurrency: current().config.agents.get(agent)?.concurrency ?? 1,
       bytes: 0,
       onlyDelivers: false,
       run: async (signal) => {
