@@ -5,6 +5,7 @@ import { packageFolder } from '../shared/version.ts'
 import { measureGrowth } from './groups/growth.ts'
 import { type Standing, measureLoads, warmUp } from './groups/load.ts'
 import { measureOpenclaw } from './groups/openclaw.ts'
+import { measureMachines } from './groups/machines.ts'
 import { measurePaces, sleepers } from './groups/pace.ts'
 import { measureProcesses } from './groups/process.ts'
 import { measureStarts } from './groups/start.ts'
@@ -125,6 +126,8 @@ const measureRound = async (
   if (groups.includes('process')) await measureProcesses(standing, folder, note)
   if (groups.includes('workspace') && (await hasProgram('git')))
     await measureWorkspaces(folder, note)
+  if (groups.includes('machines') && !isShort && (await hasProgram('nats-server')))
+    await measureMachines({ seconds }, note)
 }
 
 const report = async (

@@ -7,6 +7,7 @@ export const groupNames = [
   'start',
   'process',
   'workspace',
+  'machines',
   'growth',
 ] as const
 export type GroupName = (typeof groupNames)[number]

@@ -9,6 +9,7 @@ export type Column =
   | 'oidc-agent'
   | 'filtered'
   | 'doorward'
+  | 'over NATS'
 
 export const columns: readonly Column[] = [
   'bare',
@@ -20,6 +21,7 @@ export const columns: readonly Column[] = [
   'oidc-agent',
   'filtered',
   'doorward',
+  'over NATS',
 ]
 
 export type Sample = {

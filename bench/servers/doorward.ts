@@ -23,6 +23,7 @@ export type DoorwardOptions = {
   readonly gateway?: string
   readonly tokens?: readonly object[]
   readonly profile?: string | undefined
+  readonly env?: Readonly<Record<string, string>>
 }
 
 const usual = `webhooks:
@@ -44,7 +45,7 @@ const usual = `webhooks:
 
 /** Starts a daemon in a temporary home, which `stop` removes. */
 export const startDoorward = async (options: DoorwardOptions): Promise<Doorward> => {
-  const { first, webhooks = '', agents = '', gateway = '', tokens = [], profile } = options
+  const { first, webhooks = '', agents = '', gateway = '', tokens = [], profile, env } = options
   const home = resolveHome(await mkdtemp(join(tmpdir(), 'doorward-bench-')))
   await prepareHome(home)
   await mkdir(home.config, { recursive: true, mode: 0o700 })
@@ -66,6 +67,7 @@ export const startDoorward = async (options: DoorwardOptions): Promise<Doorward>
     argv: [process.execPath, ...nodeOptions, ...profiling, daemonMain, '--home', home.root],
     url: `${origin}/webhook/github`,
     first,
+    ...(env && { env }),
   })
   const apiToken = (await readSecretFile(home.apiToken))?.trim() ?? ''
   return {

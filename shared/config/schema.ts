@@ -184,6 +184,10 @@ export const gatewayFileSchema = z.strictObject({
         .describe(
           'With nats: a door receives webhooks and delivers answers, a worker runs agents. Default both.',
         ),
+      lost_after: duration(
+        '1m',
+        'With nats: the runs of a machine that is silent for so long go to another one.',
+      ),
       servers_env: environmentName
         .default('NATS_URL')
         .describe(

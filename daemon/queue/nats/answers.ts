@@ -185,7 +185,7 @@ export class Answers {
     // By the process before a restart.
     if (record?.state === 'delivering') return message.nak(10_000)
     if (!record || !memory.kept.get(id)) restore(memory, done, ticket)
-    this.#delivering.set(id, keepWorking(message, this.#parts.broker.ackWaitMs))
+    this.#delivering.set(id, keepWorking(message, this.#parts.broker.lostAfterMs))
     this.#finish(done, message.info.deliveryCount > 1)
   }
 
@@ -221,6 +221,8 @@ export class Answers {
     if (!isFinal(state)) return
     this.#attempts.delete(id)
     this.#cancelling.delete(id)
+    // One that waits for it may be ready now.
+    this.#parts.local.trigger()
     // What a stop has interrupted is delivered after the next start.
     const isOpen = code === 'event-dropped' || (state === 'failed' && this.#isDraining)
     this.#release(id, isOpen ? 'nak' : 'ack')

@@ -16,8 +16,6 @@ export type QueueSettings = Gateway['queue']
 
 type BrokerParts = {
   readonly settings: () => QueueSettings
-  /** How long a machine may be silent about what it was given, in milliseconds. */
-  readonly ackWaitMs?: number | undefined
   readonly env: () => NodeJS.ProcessEnv
   readonly log: Log
 }
@@ -46,7 +44,6 @@ export const toRunSubject = (agentName: string): string =>
 const nanos = (ms: number): number => ms * 1_000_000
 const dayMs = 86_400_000
 const duplicateWindowMs = 600_000
-const usualAckWaitMs = 60_000
 /** How long a sender waits for the broker at most. */
 const publishLimitMs = 2000
 const retryMs = 2000
@@ -54,7 +51,6 @@ const fullCode = 10_077
 
 export class Broker {
   readonly #parts: BrokerParts
-  readonly ackWaitMs: number
   readonly #closing = new AbortController()
   readonly #listeners: ((link: Link, isNew: boolean) => void)[] = []
   #connection: NatsConnection | undefined
@@ -66,7 +62,6 @@ export class Broker {
 
   constructor(parts: BrokerParts) {
     this.#parts = parts
-    this.ackWaitMs = parts.ackWaitMs ?? usualAckWaitMs
   }
 
   get link(): Link | undefined {
@@ -76,6 +71,15 @@ export class Broker {
   /** Host and port; undefined without a connection. */
   get server(): string | undefined {
     return this.#link?.nc.getServer()
+  }
+
+  get lostAfterMs(): number {
+    return this.#parts.settings().lost_after
+  }
+
+  /** The version of its program. */
+  get version(): string | undefined {
+    return this.#link?.nc.info?.version
   }
 
   /** Why there is no connection. */
@@ -130,17 +134,19 @@ export class Broker {
     name: string,
     { filter, maxAckPending }: { readonly filter: string; readonly maxAckPending: number },
   ): Promise<void> {
-    const limit = { max_ack_pending: maxAckPending }
+    const limit = { max_ack_pending: maxAckPending, ack_wait: nanos(this.lostAfterMs) }
     const config: Partial<ConsumerConfig> = {
       durable_name: name,
       filter_subject: filter,
       ack_policy: 'explicit',
-      ack_wait: nanos(this.ackWaitMs),
       ...limit,
     }
     const known = await jsm.consumers.info(stream, name).catch(() => undefined)
     if (!known) await jsm.consumers.add(stream, config)
-    else if (known.config.max_ack_pending !== maxAckPending)
+    else if (
+      known.config.max_ack_pending !== maxAckPending ||
+      known.config.ack_wait !== limit.ack_wait
+    )
       await jsm.consumers.update(stream, name, limit)
   }
 
@@ -221,10 +227,12 @@ export class Broker {
   async #ensureStreams(jsm: JetStreamManager): Promise<string> {
     const { max_events: maxEvents, max_bytes: maxBytes, role } = this.#parts.settings()
     const limits = { max_bytes: maxBytes, max_msgs: maxEvents }
+    const isWorker = role === 'worker'
     const ensure = async (name: string, subject: string) => {
       const known = await jsm.streams.info(name).catch((error: unknown) => {
-        if (getCode(error) === 10_059) return undefined
-        throw error
+        if (getCode(error) !== 10_059) throw error
+        if (isWorker) throw unavailable('no door has been connected yet, which makes the streams')
+        return undefined
       })
       const info =
         known ??
@@ -244,13 +252,14 @@ export class Broker {
         )
       const { max_bytes, max_msgs } = info.config
       // The doors decide how much may wait.
-      if (role !== 'worker' && (max_bytes !== maxBytes || max_msgs !== maxEvents))
+      if (!isWorker && (max_bytes !== maxBytes || max_msgs !== maxEvents))
         await jsm.streams.update(name, { ...info.config, ...limits })
       return info.created
     }
     const [madeAt] = await Promise.all([
       ensure(runsStream, runSubject),
-      ensure(answersStream, doneSubject),
+      // A worker may be allowed to know nothing of it.
+      ...(isWorker ? [] : [ensure(answersStream, doneSubject)]),
     ])
     return madeAt
   }
@@ -258,7 +267,7 @@ export class Broker {
   async #options(): Promise<NodeConnectionOptions> {
     const { credsAuthenticator, nkeyAuthenticator } = await import('@nats-io/transport-node')
     const env = this.#parts.env()
-    const { servers_env, creds_env, nkey_env, token_env, ca_env } = this.#parts.settings()
+    const { role, servers_env, creds_env, nkey_env, token_env, ca_env } = this.#parts.settings()
     const read = (name: string | undefined) => (name === undefined ? undefined : env[name]?.trim())
     const servers = parseQueueServers(read(servers_env) ?? '')
     if (!servers) throw unavailable(`${servers_env} does not hold addresses of NATS servers`)
@@ -268,11 +277,13 @@ export class Broker {
     return {
       servers: servers.map(({ host }) => host),
       name: 'doorward',
+      // So that the broker can keep what doors receive from workers.
+      inboxPrefix: `_INBOX.${role === 'worker' ? 'worker' : 'door'}`,
       maxReconnectAttempts: -1,
       reconnectTimeWait: 500,
       timeout: 5000,
       // A machine that sleeps is found out sooner than after the usual four minutes.
-      pingInterval: 20_000,
+      pingInterval: Math.min(20_000, this.lostAfterMs),
       ...(login && {
         user: decodeURIComponent(login.username),
         pass: decodeURIComponent(login.password),

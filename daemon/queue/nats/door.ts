@@ -26,8 +26,6 @@ type DoorParts = Omit<AnswersParts, 'settled'> & {
 
 const dayMs = 86_400_000
 const againMs = 2000
-/** How long a machine may take to be heard of after the broker was restarted. */
-const silenceMs = 60_000
 const maxFailed = 10_000
 
 export class Door {
@@ -217,13 +215,13 @@ export class Door {
 
   /** The broker was restarted, and has lost what waited there. */
   #findLost(): void {
-    const { memory, local } = this.#parts
+    const { memory, local, broker } = this.#parts
     const now = Date.now()
     for (const { id, state, machine } of memory.events.list({ limit: Infinity, kind: 'webhook' })) {
       if (isFinal(state) || local.has(id)) continue
       if (state === 'queued') this.#lost.set(id, now)
       // Its worker goes on, if it is still there.
-      if (state === 'running' && machine !== undefined) this.#lost.set(id, now + silenceMs)
+      if (state === 'running' && machine !== undefined) this.#lost.set(id, now + broker.lostAfterMs)
     }
     void this.tick()
   }

@@ -7,8 +7,8 @@ export type Held = {
   readonly release: (how: 'ack' | 'nak') => void
 }
 
-/** Extends the time of a message until it is released, however long that takes. */
-export const keepWorking = (first: JsMsg, ackWaitMs: number): Held => {
+/** Extends the time of a message (`lost_after`) until it is released, however long that takes. */
+export const keepWorking = (first: JsMsg, lostAfterMs: number): Held => {
   let message = first
   const tell = (how: 'working' | 'ack' | 'nak') => {
     try {
@@ -17,7 +17,7 @@ export const keepWorking = (first: JsMsg, ackWaitMs: number): Held => {
       // The connection is closed: it comes again.
     }
   }
-  const timer = setInterval(() => tell('working'), ackWaitMs / 3)
+  const timer = setInterval(() => tell('working'), lostAfterMs / 3)
   timer.unref()
   return {
     replace: (newer) => {

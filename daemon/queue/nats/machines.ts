@@ -37,6 +37,8 @@ export class Machines {
     return {
       broker: {
         connected: broker.link !== undefined,
+        ...(broker.problem !== undefined && { problem: broker.problem }),
+        ...(broker.version !== undefined && { version: broker.version }),
         ...(broker.server !== undefined && { server: broker.server }),
         ...(broker.link && this.#waiting !== undefined && { waiting: this.#waiting }),
         redelivered: redelivered(),
@@ -63,8 +65,10 @@ export class Machines {
 
   /** How much waits. */
   async measure(): Promise<void> {
-    const { link } = this.#parts.broker
-    if (!link) return
+    const { broker, role } = this.#parts
+    const { link } = broker
+    // The broker may let a worker ask for less.
+    if (!link || role === 'worker') return
     try {
       const [{ state }, consumers] = await Promise.all([
         link.jsm.streams.info(runsStream),

@@ -20,7 +20,6 @@ export type NatsQueueParts = {
   readonly budget: ByteBudget
   /** Those at the start. */
   readonly settings: QueueSettings
-  readonly ackWaitMs?: number
   readonly home: Home
   readonly memory: Memory
   readonly current: () => Engine
@@ -49,7 +48,7 @@ export class NatsQueue implements Queue {
     const { role } = settings
     const env = () => current().env
     const live = () => current().config.gateway.queue
-    const broker = new Broker({ settings: live, env, log, ackWaitMs: parts.ackWaitMs })
+    const broker = new Broker({ settings: live, env, log })
     const identity = () => {
       if (!this.#identity) throw new Error('not started')
       return this.#identity

@@ -176,7 +176,7 @@ export class Worker {
     const { id, run: name } = run
     const running = this.#running.get(name)
     if (running) return running.held.replace(message)
-    const held = keepWorking(message, this.#parts.broker.ackWaitMs)
+    const held = keepWorking(message, this.#parts.broker.lostAfterMs)
     this.#running.set(name, { id, agent, held })
     const release = (how: 'ack' | 'nak') => {
       held.release(how)

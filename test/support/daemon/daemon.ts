@@ -94,7 +94,7 @@ export const spawnDaemon = (
 }
 
 /** The daemon tells a parent with a channel when it listens; there is nothing to poll. */
-const untilListening = async (child: ChildProcess, stderr: () => string): Promise<void> => {
+export const untilListening = async (child: ChildProcess, stderr: () => string): Promise<void> => {
   await new Promise<void>((resolve, reject) => {
     child.once('message', (message: StartMessage) => {
       // One that cannot start says why, and ends.

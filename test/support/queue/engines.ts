@@ -27,7 +27,7 @@ export type TestMachineOptions = {
   readonly maxEvents?: number
   readonly concurrency?: number
   readonly agents?: string
-  readonly ackWaitMs?: number
+  readonly lostAfter?: string
   /** That of a machine before. */
   readonly home?: Home
 }
@@ -48,7 +48,7 @@ export const startTestMachine = async ({
   maxEvents = 100,
   concurrency = 4,
   agents: more = '',
-  ackWaitMs = 60_000,
+  lostAfter = '1m',
   home: earlier,
 }: TestMachineOptions = {}) => {
   const home = earlier ?? (await temporaryHome())
@@ -59,7 +59,7 @@ export const startTestMachine = async ({
     NATS_URL: servers,
     DOORWARD_QUEUE_KEY: key,
   }
-  const queueText = `engine: ${engineName}, role: ${role}, max_events: ${maxEvents}, concurrency: ${concurrency}`
+  const queueText = `engine: ${engineName}, role: ${role}, max_events: ${maxEvents}, concurrency: ${concurrency}, lost_after: ${lostAfter}`
   const config: Config = checkConfig(
     readYaml('gateway.yaml', `queue: { ${queueText} }`),
     readYaml('agents.yaml', `agents:${agents}${more}`),
@@ -70,7 +70,7 @@ export const startTestMachine = async ({
   const memory = createMemory(200)
   const { events, kept, deliveries } = memory
   const current = (): Engine => engine
-  const intake = createIntake(config.gateway.queue, { home, memory, current, log, ackWaitMs })
+  const intake = createIntake(config.gateway.queue, { home, memory, current, log })
   const { queue } = intake
   const access = async () => Promise.reject(new Error('no login'))
   const run = createRecordedRun(home)

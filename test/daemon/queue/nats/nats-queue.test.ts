@@ -103,13 +103,13 @@ describe('machines that share a queue', () => {
   })
 
   it('give a run to another machine when one is lost, which the event shows', async () => {
-    const door = await start('door', { ackWaitMs: 1000 })
-    const lost = await start('worker', { ackWaitMs: 1000 })
+    const door = await start('door', { lostAfter: '1s' })
+    const lost = await start('worker', { lostAfter: '1s' })
     const gate = door.newGate('gate')
     const id = await door.accept('waits', `${gate.path}\n`)
     const { machine } = await door.untilState(id, 'running')
     await vanish(lost)
-    await start('worker', { ackWaitMs: 1000 })
+    await start('worker', { lostAfter: '1s' })
     const again = await door.until(id, (record) => record.attempts === 2)
     assert.notEqual(again.machine, machine)
     assert.equal(again.detail, `it may have run before on ${machine}`)

@@ -1,0 +1,218 @@
+import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import type { EventRecord } from '../../../shared/api.ts'
+import { type RunningDaemon, untilFinished } from '../../support/daemon/daemon.ts'
+import { newQueueKey, startMachine, textsInMemory } from '../../support/daemon/machines.ts'
+import { type Reports, startReports } from '../../support/daemon/reports.ts'
+import { send } from '../../support/servers/http.ts'
+import { type Broker, startBroker } from '../../support/servers/nats.ts'
+import { githubHeaders } from '../../support/servers/sign.ts'
+import { json, startTargetServer, type TargetServer } from '../../support/servers/target-server.ts'
+
+const secret = 'the-secret-of-the-webhook'
+const token = 'xoxb-the-token-of-the-target'
+const channel = '#the-channel-of-the-answer'
+const canary = 'a-canary-in-prompt-and-answer'
+
+describe('a door and two workers', () => {
+  let broker: Broker
+  let slack: TargetServer
+  let reports: Reports
+  let door: RunningDaemon
+  const workers: RunningDaemon[] = []
+
+  const agents = (command: string) => `
+agents:
+  echo: { kind: echo }
+  slow: { kind: command, command: ${command}, concurrency: 2 }
+  single: { kind: command, command: ${command} }
+`
+  before(async () => {
+    broker = await startBroker()
+    slack = await startTargetServer(json(200, { ok: true, ts: '1.1' }))
+    reports = await startReports()
+    const shared = { servers: broker.url, key: newQueueKey() }
+    door = await startMachine({
+      ...shared,
+      role: 'door',
+      queue: 'max_events: 5',
+      env: `HOOK_SECRET=${secret}\nSLACK_TOKEN=${token}\n`,
+      gateway: `targets: { slack: { api_url: "${slack.origin}", token_env: SLACK_TOKEN } }\n`,
+      agents: agents('["false"]'),
+      webhooks: `
+webhooks:
+  - { path: /echo, agent: echo, prompt_template: "{{event.name}}" }
+  - { path: /slow, agent: slow, prompt_template: "{{event.name}}" }
+  - { path: /single, agent: single, prompt_template: "{{event.name}}" }
+  - path: /signed
+    agent: single
+    prompt_template: "{{event.name}}"
+    signature_scheme: github
+    secret_env: HOOK_SECRET
+    deliver_to: "slack:${channel}"
+  - path: /newest
+    agent: slow
+    prompt_template: "{{event.name}}"
+    coalesce: { key: all, running: cancel }
+`,
+    })
+    for (const name of ['first', 'second'])
+      workers.push(
+        await startMachine({
+          ...shared,
+          role: 'worker',
+          agents: agents(reports.named(name)),
+        }),
+      )
+  })
+  after(async () => {
+    slack.close()
+    reports.close()
+    for (const daemon of [door, ...workers]) assert.equal(await daemon.stop(), 0)
+    await broker.stop()
+  })
+
+  const post = async (path: string, name: string, more: Record<string, string> = {}) => {
+    const headers = {
+      'content-type': 'application/json',
+      'x-github-delivery': name,
+      ...more,
+    }
+    return send(`${door.url}${path}`, {
+      headers,
+      body: JSON.stringify({ name }),
+    })
+  }
+  const accepted = async (path: string, name: string): Promise<string> => {
+    const reply = await post(path, name)
+    assert.equal(reply.status, 202, reply.text)
+    return String(reply.json()['id'])
+  }
+  const event = (id: string) => door.client.get<EventRecord>(`/events/${id}`)
+  const cancel = (id: string) => door.client.post(`/events/${id}/cancel`)
+
+  it('run an event on a worker, and the door has its answer', async () => {
+    const { state, result, machine } = await untilFinished(door, await accepted('/echo', 'hello'))
+    assert.deepEqual([state, result], ['done', 'hello'])
+    assert.ok(machine)
+  })
+
+  it('recognize a repeated delivery', async () => {
+    const id = await accepted('/echo', 'twice')
+    const again = await post('/echo', 'twice')
+    assert.deepEqual([again.json()['id'] === id, again.json()['status']], [false, 'duplicate'])
+  })
+
+  it('run no more of an agent at once than its concurrency, over all machines', async () => {
+    const ids = [await accepted('/single', 'one'), await accepted('/single', 'two')]
+    const first = await reports.next()
+    // Both workers are free, and a run of another agent passes it.
+    assert.equal((await untilFinished(door, await accepted('/echo', 'passes'))).state, 'done')
+    assert.equal(reports.unread(), 0)
+    assert.deepEqual(
+      (await Promise.all(ids.map(event))).map(({ state }) => state),
+      ['running', 'queued'],
+    )
+    first.release()
+    ;(await reports.next()).release()
+    for (const id of ids) assert.equal((await untilFinished(door, id)).state, 'done')
+  })
+
+  it('answer 503 with Retry-After when the queue is full, and run everything that was accepted', async () => {
+    const started = [await accepted('/single', 'runs')]
+    const runs = await reports.next()
+    let full = await post('/single', 'waits')
+    for (let n = 0; full.status === 202; n += 1) {
+      started.push(String(full.json()['id']))
+      assert.ok(n < 10)
+      full = await post('/single', `waits ${n}`)
+    }
+    assert.deepEqual([full.status, full.json()['code']], [503, 'queue-full'])
+    assert.ok(Number(full.headers['retry-after']) > 0)
+    runs.release()
+    for (const _ of started.slice(1)) (await reports.next()).release()
+    for (const id of started) assert.equal((await untilFinished(door, id)).state, 'done')
+  })
+
+  it('cancel an event that waits, and one that runs', async () => {
+    const running = await accepted('/single', 'is cancelled')
+    await reports.next()
+    const waiting = await accepted('/single', 'is cancelled before')
+    await cancel(waiting)
+    assert.deepEqual(toEnd(await untilFinished(door, waiting)), [
+      'dropped',
+      'queue',
+      'event-cancelled',
+    ])
+    await cancel(running)
+    assert.deepEqual(toEnd(await untilFinished(door, running)), [
+      'failed',
+      'agent',
+      'event-cancelled',
+    ])
+    const next = await accepted('/single', 'next')
+    const report = await reports.next()
+    assert.equal(report.prompt, 'next')
+    report.release()
+    assert.equal((await untilFinished(door, next)).state, 'done')
+  })
+
+  it('cancel the run of an event that a newer one of its key replaces', async () => {
+    const older = await accepted('/newest', 'older')
+    assert.equal((await reports.next()).prompt, 'older')
+    const newer = await accepted('/newest', 'newer')
+    const { state, code } = await untilFinished(door, older)
+    assert.deepEqual([state, code], ['filtered', 'superseded'])
+    const report = await reports.next()
+    assert.equal(report.prompt, 'newer')
+    report.release()
+    assert.equal((await untilFinished(door, newer)).state, 'done')
+  })
+
+  it('keep targets and secrets at the door, and texts from the broker', async () => {
+    const body = JSON.stringify({ name: canary })
+    const headers = githubHeaders(body, secret)
+    const reply = await send(`${door.url}/signed`, { headers, body })
+    assert.equal(reply.status, 202, reply.text)
+    const report = await reports.next()
+    const worker = workers[report.name === 'first' ? 0 : 1]
+    const kept = [secret, token, channel]
+    // The worker has what it runs, so a text in its memory is found.
+    assert.deepEqual(await textsInMemory(worker?.process.pid, [canary, ...kept]), [canary])
+    report.release()
+    assert.equal((await untilFinished(door, String(reply.json()['id']))).state, 'done')
+    assert.deepEqual(
+      slack.requests.map(({ fields }) => fields['channel']),
+      [channel],
+    )
+    assert.match(slack.requests[0]?.text ?? '', new RegExp(canary))
+    assert.match(broker.log(), /doorward\.run\.single/)
+    for (const text of [canary, ...kept]) {
+      assert.ok(!broker.log().includes(text), text)
+      assert.equal(await broker.hasOnDisk(text), false)
+    }
+    for (const { home, stdout, stderr } of [door, ...workers])
+      for (const text of [canary, ...kept])
+        assert.ok(!`${stdout()}${stderr()}${await readFile(home.log, 'utf8')}`.includes(text), text)
+  })
+
+  it('take no more on a worker that stops, which finishes what it runs', async () => {
+    const id = await accepted('/slow', 'runs on')
+    const report = await reports.next()
+    const stopped = workers.splice(report.name === 'first' ? 0 : 1, 1)[0]
+    const stop = stopped?.stop()
+    const others = [await accepted('/slow', 'elsewhere'), await accepted('/slow', 'there too')]
+    const next = await reports.next()
+    assert.notEqual(next.name, report.name)
+    next.release()
+    report.release()
+    const last = await reports.next()
+    assert.equal(last.name, next.name)
+    last.release()
+    for (const each of [id, ...others])
+      assert.equal((await untilFinished(door, each)).state, 'done')
+    assert.equal(await stop, 0)
+  })
+})
+
+const toEnd = ({ state, stage, code }: EventRecord) => [state, stage, code]
