@@ -48,15 +48,24 @@ const start = async (
 ): Promise<TunnelStatus> => {
   const { terminal } = context
   const before = (await openConfig(context.home)).config.gateway.server.public_url
-  await ensurePort(context)
+  const post = async () =>
+    withDaemon(context, (client) =>
+      client.post<TunnelStatus>(route, options, { timeoutMs: startMs }),
+    )
+  const { leadsTo } = await withDaemon(context, (client) => client.get<TunnelStatus>(route))
+  if (leadsTo === null) {
+    // First, as nothing is changed where there is no program.
+    await post().catch((error: unknown) => {
+      if (!(error instanceof DoorwardError) || error.code !== 'config-invalid') throw error
+    })
+    await openPort(context)
+  }
   const waiting = await showWaiting('opening the tunnel', terminal, {
     signal: new AbortController().signal,
     interrupt: 'leaves; the tunnel goes on',
   })
   try {
-    const status = await withDaemon(context, (client) =>
-      client.post<TunnelStatus>(route, options, { timeoutMs: startMs }),
-    )
+    const status = await post()
     if (before !== undefined && status.url !== undefined && !before.startsWith(status.url))
       terminal.say(`server.public_url was ${before}`)
     return status
@@ -65,11 +74,8 @@ const start = async (
   }
 }
 
-/** The port for webhooks alone: chooses one, and restarts a daemon that does not listen there. */
-const ensurePort = async (context: Context): Promise<void> => {
-  const { home, terminal } = context
-  const { leadsTo } = await withDaemon(context, (client) => client.get<TunnelStatus>(route))
-  if (leadsTo !== null) return
+/** The port for webhooks alone: chooses one where none is set, and has the daemon listen there. */
+const openPort = async ({ home, terminal, ...context }: Context): Promise<void> => {
   await withConfigLock(home, async () => {
     const opened = await openConfig(home)
     const { port, host, public_port: known } = opened.config.gateway.server
@@ -80,7 +86,7 @@ const ensurePort = async (context: Context): Promise<void> => {
     await opened.write('gateway', text)
     terminal.say(`server.public_port is now ${chosen}: it serves webhooks and nothing else`)
   })
-  await withDaemon(context, (client) =>
+  await withDaemon({ home, terminal, ...context }, (client) =>
     client.post('/daemon/restart', undefined, { timeoutMs: restartMs }),
   )
   terminal.say('restarted the daemon, which listens there now')

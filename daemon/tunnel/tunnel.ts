@@ -100,9 +100,9 @@ export class Tunnel {
    */
   async start(wanted: TunnelName | undefined): Promise<void> {
     const { env } = this.#parts.current()
-    this.#target()
     const name = wanted ?? this.#program ?? (await findFirstProgram(env))
     await findTunnelProgram(name, env)
+    this.#target()
     if (name === this.#program && this.#state === 'starting') return this.#outcome
     if (name === this.#program && this.#state === 'up') return undefined
     await this.stop()

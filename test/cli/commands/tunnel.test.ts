@@ -136,6 +136,7 @@ describe('cli: tunnel', () => {
     const missing = await cli('tunnel', '--with', 'ngrok')
     assert.equal(missing.code, 1)
     assert.match(missing.stderr, /ngrok is not on the PATH of the daemon\nhint: install it/)
+    assert.equal((await status()).leadsTo, null)
     await programs.refuse('logged-out')
     const out = await cli('tunnel', '--with', 'zrok', '--json')
     assert.equal(out.code, 1)

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { appendFile, chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import { loadConfig } from '../../../shared/config/load.ts'
 import { resolveHome } from '../../../shared/home/home.ts'
 import { packageFolder } from '../../../shared/version.ts'
 import { stopStarted } from '../../cli/support/cli.ts'
 import { cleanEnvironment, cliMain } from '../../support/daemon/daemon.ts'
+import { makeTunnelPrograms } from '../../support/servers/tunnel-programs.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 
 /** It is only looked for: test/agent-clis has reviews by Claude Code itself. */
@@ -24,6 +25,7 @@ describe('getting started', () => {
       .filter((line) => !cannotRun.test(line))
     assert.ok(commands.length >= 9)
 
+    const tunnels = await makeTunnelPrograms(['cloudflared'])
     const folder = await temporaryFolder()
     const bin = join(folder, 'bin')
     await mkdir(bin)
@@ -37,19 +39,15 @@ describe('getting started', () => {
     }
     const home = resolveHome(join(folder, 'home'))
     const env = cleanEnvironment({
-      PATH: `${bin}${delimiter}${process.env['PATH'] ?? ''}`,
+      ...tunnels.env,
+      HOME: process.env['HOME'],
+      PATH: [bin, process.env['PATH'], tunnels.env['PATH']].join(delimiter),
       DOORWARD_HOME: home.root,
       DOORWARD_PORT: '0',
     })
     const said = new Map<string, string>()
     try {
       for (const command of commands) {
-        // What the page has people write into gateway.yaml before the restart.
-        if (/daemon restart/.test(command))
-          await appendFile(
-            join(home.config, 'gateway.yaml'),
-            'server:\n  public_port: 0\n  public_url: https://example.ngrok.app\n',
-          )
         const { status, stdout, stderr } = spawnSync('sh', ['-c', command], {
           env,
           encoding: 'utf8',
@@ -60,9 +58,11 @@ describe('getting started', () => {
       }
     } finally {
       await stopStarted(home)
+      tunnels.close()
     }
     const saidBy = (pattern: RegExp) =>
       [...said].find(([command]) => pattern.test(command))?.[1] ?? ''
+    assert.match(saidBy(/tunnel/), /cloudflared, up/)
     assert.match(saidBy(/send \/webhook\/github/), /A pull request was opened in/)
     assert.match(
       saidBy(/webhook add github-review/),
