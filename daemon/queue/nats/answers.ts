@@ -221,8 +221,6 @@ export class Answers {
     if (!isFinal(state)) return
     this.#attempts.delete(id)
     this.#cancelling.delete(id)
-    // One that waits for it may be ready now.
-    this.#parts.local.trigger()
     // What a stop has interrupted is delivered after the next start.
     const isOpen = code === 'event-dropped' || (state === 'failed' && this.#isDraining)
     this.#release(id, isOpen ? 'nak' : 'ack')

@@ -44,10 +44,18 @@ export type WorkerParts = {
   readonly log: Log
 }
 
-type Running = { readonly id: string; readonly agent: string; readonly held: Held }
+type Running = {
+  readonly id: string
+  readonly agent: string
+  readonly held: Held
+  /** Says again that it runs, for a door that did not hear it. */
+  tell?: () => void
+}
 
 const maxAttempts = 3
 const againMs = 1000
+/** How long an agent is not asked for after a run that could not be opened: others may have the key. */
+const keyMs = 30_000
 /** How long the broker is asked for a run: shorter where agents take turns for the free places. */
 const longAskMs = 30_000
 const shortAskMs = 2000
@@ -84,9 +92,11 @@ export class Worker {
     this.#stopAsking()
   }
 
-  /** Every 10 seconds: agents may have come with a new configuration. */
+  /** Every 10 seconds: agents and places may have come with a new configuration. */
   tick(): void {
     const { broker } = this.#parts
+    for (const { tell } of this.#running.values()) tell?.()
+    this.#changed()
     if (!this.#isActive || !this.#link || broker.link !== this.#link) return
     for (const name of this.#parts.current().config.agents.keys())
       if (!this.#loops.has(name)) void this.#ask(name, this.#link, this.#loops)
@@ -151,9 +161,13 @@ export class Worker {
         const expires = isCrowded ? shortAskMs : longAskMs
         const messages = await consumer.fetch({ max_messages: 1, expires })
         this.#asking.add(messages)
-        if (!isOn()) void messages.close()
-        for await (const message of messages) this.#take(name, message)
-        this.#asking.delete(messages)
+        try {
+          if (!isOn()) void messages.close()
+          for await (const message of messages)
+            if (!this.#take(name, message)) await sleep(keyMs, undefined, { ref: false })
+        } finally {
+          this.#asking.delete(messages)
+        }
       } catch (error) {
         if (isOn()) log.debug({ agent: name, error: errorName(error) }, 'cannot ask for runs')
         consumer = undefined
@@ -166,18 +180,24 @@ export class Worker {
     loops.delete(name)
   }
 
-  #take(agent: string, message: JsMsg): void {
+  /** False for a run that this machine has no key for. */
+  #take(agent: string, message: JsMsg): boolean {
     const { runs, keys, log, current } = this.#parts
     const run = readRun(message.data, keys())
     if (!run) {
       log.warn({ agent }, 'a run cannot be opened: the keys of the machines differ')
-      return message.nak(10_000)
+      message.nak()
+      return false
     }
     const { id, run: name } = run
     const running = this.#running.get(name)
-    if (running) return running.held.replace(message)
+    if (running) {
+      running.held.replace(message)
+      return true
+    }
     const held = keepWorking(message, this.#parts.broker.lostAfterMs)
-    this.#running.set(name, { id, agent, held })
+    const entry: Running = { id, agent, held }
+    this.#running.set(name, entry)
     const release = (how: 'ack' | 'nak') => {
       held.release(how)
       this.#running.delete(name)
@@ -191,7 +211,7 @@ export class Worker {
       onlyDelivers: false,
       run: async (signal) => {
         try {
-          release(await this.#run(run, message, signal))
+          release(await this.#run(run, message, entry, signal))
         } catch (error) {
           log.error({ event: id, error: errorName(error) }, 'internal error')
           release('nak')
@@ -200,16 +220,23 @@ export class Worker {
       drop: () => release('nak'),
       fail: () => release('nak'),
     })
+    return true
   }
 
-  async #run(run: Run, { info, time }: JsMsg, signal: AbortSignal): Promise<'ack' | 'nak'> {
+  async #run(
+    run: Run,
+    { info, time }: JsMsg,
+    entry: Running,
+    signal: AbortSignal,
+  ): Promise<'ack' | 'nak'> {
     const { broker, identity, keys, log } = this.#parts
     const { id, door } = run
     const attempt = info.deliveryCount
     const { name: machine } = identity()
     const queuedMs = Math.max(0, Date.now() - time.getTime())
     const progress = writeNote('progress', id, { machine, attempt, queuedMs }, keys())
-    broker.link?.nc.publish(`${progressSubject}.${door}`, progress)
+    entry.tell = () => broker.link?.nc.publish(`${progressSubject}.${door}`, progress)
+    entry.tell()
     this.#show(run, { state: 'running', attempts: attempt, durations: { queuedMs } })
     const start = performance.now()
     const answered = await this.#answer(run, attempt, signal)
