@@ -5,6 +5,7 @@ import type { NatsConnection, NodeConnectionOptions } from '@nats-io/transport-n
 import { parseQueueServers } from '../../../shared/config/queue.ts'
 import type { Gateway } from '../../../shared/config/schema.ts'
 import { DoorwardError, errorName } from '../../../shared/errors.ts'
+import { toPlainLine } from '../../../shared/text.ts'
 import type { Log } from '../../log/log.ts'
 
 /*
@@ -17,6 +18,7 @@ export type QueueSettings = Gateway['queue']
 type BrokerParts = {
   readonly settings: () => QueueSettings
   readonly env: () => NodeJS.ProcessEnv
+  readonly keys: () => readonly Buffer[]
   readonly log: Log
 }
 
@@ -56,6 +58,7 @@ export class Broker {
   #connection: NatsConnection | undefined
   #link: Link | undefined
   #running: Promise<void> | undefined
+  #isPreparing = false
   /** When the stream of runs was made: another time means that what waited in it is gone. */
   #madeAt: string | undefined
   #problem: string | undefined
@@ -121,7 +124,7 @@ export class Broker {
           localDetail: `the stream of NATS is full: ${subject.startsWith(runSubject) ? 'queue.max_events or queue.max_bytes' : 'answers wait for their door'}`,
         })
       // The stream may be gone, with the connection still there.
-      if (getCode(error) !== undefined || errorName(error) === 'JetStreamNotEnabled')
+      if (errorName(error) === 'JetStreamNotEnabled' && !this.#isPreparing)
         void this.#prepare(link.nc)
       throw unavailable(`NATS has not confirmed it (${errorName(error)})`)
     }
@@ -162,7 +165,8 @@ export class Broker {
   async close(): Promise<void> {
     this.#closing.abort()
     this.#link = undefined
-    await this.#connection?.close().catch(() => undefined)
+    if (!this.#connection) return
+    await this.#connection.close().catch(() => undefined)
     await this.#running
   }
 
@@ -173,21 +177,26 @@ export class Broker {
       try {
         const { connect } = await import('@nats-io/transport-node')
         this.#connection = await connect(await this.#options())
-        await this.#follow(this.#connection)
+        // It was closed meanwhile.
+        if (signal.aborted) await this.#connection.close()
+        else await this.#follow(this.#connection)
       } catch (error) {
         const problem = describeProblem(error)
         if (problem !== this.#problem && !signal.aborted)
           log.warn({ problem }, 'no connection to NATS')
         this.#problem = problem
       }
+      this.#link = undefined
       await sleep(retryMs, undefined, { signal }).catch(() => undefined)
     }
   }
 
   /** Returns when the connection is closed for good. */
   async #follow(nc: NatsConnection): Promise<void> {
+    // Asked for first: after a close it would never end.
+    const changes = nc.status()
     await this.#prepare(nc)
-    for await (const { type } of nc.status()) {
+    for await (const { type } of changes) {
       if (type === 'disconnect') {
         this.#link = undefined
         this.#problem = 'the connection to NATS was lost'
@@ -200,6 +209,11 @@ export class Broker {
 
   /** Makes what is missing at the broker, until that works. */
   async #prepare(nc: NatsConnection): Promise<void> {
+    this.#isPreparing = true
+    await this.#makeStreams(nc).finally(() => (this.#isPreparing = false))
+  }
+
+  async #makeStreams(nc: NatsConnection): Promise<void> {
     const { log } = this.#parts
     const { signal } = this.#closing
     const { jetstream, jetstreamManager } = await import('@nats-io/jetstream')
@@ -246,11 +260,16 @@ export class Broker {
           duplicate_window: nanos(duplicateWindowMs),
           ...limits,
         }))
-      if (info.config.storage !== 'memory')
+      const { storage, retention, discard, max_bytes, max_msgs } = info.config
+      if (storage !== 'memory')
         throw unavailable(
           `the stream ${name} of NATS is on a disk: remove it there, and doorward makes it in memory`,
         )
-      const { max_bytes, max_msgs } = info.config
+      // It would keep what is done, or drop what waits.
+      if (retention !== 'workqueue' || discard !== 'new')
+        throw unavailable(
+          `the stream ${name} of NATS was not made by doorward: remove it there, and doorward makes it`,
+        )
       // The doors decide how much may wait.
       if (!isWorker && (max_bytes !== maxBytes || max_msgs !== maxEvents))
         await jsm.streams.update(name, { ...info.config, ...limits })
@@ -267,7 +286,10 @@ export class Broker {
   async #options(): Promise<NodeConnectionOptions> {
     const { credsAuthenticator, nkeyAuthenticator } = await import('@nats-io/transport-node')
     const env = this.#parts.env()
-    const { role, servers_env, creds_env, nkey_env, token_env, ca_env } = this.#parts.settings()
+    const settings = this.#parts.settings()
+    const { role, servers_env, key_env, creds_env, nkey_env, token_env, ca_env } = settings
+    if (this.#parts.keys().length === 0)
+      throw unavailable(`${key_env} does not hold keys of 32 bytes in base64`)
     const read = (name: string | undefined) => (name === undefined ? undefined : env[name]?.trim())
     const servers = parseQueueServers(read(servers_env) ?? '')
     if (!servers) throw unavailable(`${servers_env} does not hold addresses of NATS servers`)
@@ -314,8 +336,12 @@ const getCode = (error: unknown): number | undefined => {
   return typeof code === 'number' ? code : undefined
 }
 
-const describeProblem = (error: unknown): string =>
-  (error instanceof DoorwardError ? error.localDetail : undefined) ?? errorName(error)
+/** With what the server says, for example that its memory is too small for the streams. */
+const describeProblem = (error: unknown): string => {
+  if (error instanceof DoorwardError) return error.localDetail ?? error.message
+  const name = errorName(error)
+  return getCode(error) === undefined ? name : `${name}: ${toPlainLine((error as Error).message)}`
+}
 
 const unavailable = (localDetail: string): DoorwardError =>
   new DoorwardError('unavailable', 'this webhook cannot accept deliveries now', { localDetail })

@@ -48,12 +48,14 @@ export class NatsQueue implements Queue {
     const { role } = settings
     const env = () => current().env
     const live = () => current().config.gateway.queue
-    const broker = new Broker({ settings: live, env, log })
     const identity = () => {
       if (!this.#identity) throw new Error('not started')
       return this.#identity
     }
-    const keys = () => parseQueueKeys(env()[settings.key_env] ?? '') ?? []
+    // While the variable holds no keys, those from before.
+    let known: readonly Buffer[] = []
+    const keys = () => (known = parseQueueKeys(env()[live().key_env] ?? '') ?? known)
+    const broker = new Broker({ settings: live, env, keys, log })
     const shared = { broker, identity, keys, log }
     this.#broker = broker
     this.#runs = new EventQueue({ maxEvents: Infinity, concurrency: settings.concurrency, budget })
