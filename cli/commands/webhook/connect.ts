@@ -147,6 +147,10 @@ export const parseProvider = (given: string): SourceProvider => {
 }
 
 const parseRepository = (provider: HookProvider, name: string): string => {
+  if (name === '')
+    throw new DoorwardError('usage', 'which repository or organisation?', {
+      hint: `doorward webhook connect ${provider} OWNER/REPOSITORY`,
+    })
   const { success, data, error } = repositorySchema.safeParse(name)
   const isTooDeep = provider === 'github' && data !== undefined && data.split('/').length > 2
   if (success && !isTooDeep) return data

@@ -83,6 +83,8 @@ describe('cli: webhook connect stripe', () => {
     assert.match(unset.stderr, /NONE is not set\n.*restricted key with Events: Read/)
     const named = await cli('webhook', 'connect', 'stripe', 'acme/door')
     assert.match(named.stderr, /stripe has no repository/)
+    const nameless = await cli('webhook', 'connect', 'github')
+    assert.match(nameless.stderr, /which repository.*\n.*connect github OWNER\/REPOSITORY/)
     const other = await cli('webhook', 'connect', 'github', 'acme/door', '--key-env', 'KEY')
     assert.match(other.stderr, /--key-env is for stripe only/)
     const absent = await cli('webhook', 'connect', 'stripe', '--path', '/webhook/new')
