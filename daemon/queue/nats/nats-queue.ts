@@ -104,7 +104,8 @@ export class NatsQueue implements Queue {
   }
 
   cancel(id: string): boolean {
-    return this.#parts.local.cancel(id) || (this.#door?.cancel(id) ?? false)
+    const isHere = this.#parts.local.cancel(id) || this.#door?.cancel(id)
+    return isHere || this.#runs.cancel(id)
   }
 
   counts(): ReturnType<Queue['counts']> {

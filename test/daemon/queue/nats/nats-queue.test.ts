@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { jetstream } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import { DoorwardError } from '../../../../shared/errors.ts'
+import { cancelEvent } from '../../../../daemon/webhook/events/control.ts'
 import { readIdentity } from '../../../../daemon/queue/nats/identity.ts'
 import { writeDone } from '../../../../daemon/queue/nats/messages.ts'
 import {
@@ -134,6 +135,16 @@ describe('machines that share a queue', () => {
     await gate.open('finished')
     await drained
     assert.equal((await door.untilOver(id)).machine, machine)
+  })
+
+  it('stop a run where it runs', async () => {
+    const [door, worker] = [await start('door'), await start('worker')]
+    const id = await door.accept('waits', `${door.newGate('never').path}\n`)
+    await door.untilState(id, 'running')
+    const { queue, memory } = worker
+    cancelEvent(id, { events: memory.events, queue, cancelRemote: () => assert.fail('not here') })
+    const { state, code } = await door.untilOver(id)
+    assert.deepEqual([state, code], ['failed', 'event-cancelled'])
   })
 
   it('answer only what a machine was given', async () => {
