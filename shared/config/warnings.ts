@@ -24,10 +24,11 @@ import type { Webhook } from './webhook.ts'
 export const collectWarnings = (config: Config, env: NodeJS.ProcessEnv): Warning[] => {
   const enabled = config.webhooks.filter((webhook) => webhook.enabled)
   const rules = enabled.flatMap((webhook) => webhook.rules)
+  const used = usedVariables(config)
   return [
     ...limitWarnings(config),
     ...queueWarnings(config, env),
-    ...enabled.flatMap((webhook) => secretWarnings(webhook, config, env)),
+    ...enabled.flatMap((webhook) => secretWarnings(webhook, used, env)),
     ...enabled.flatMap((webhook) => [
       ...schemeWarnings(webhook, env),
       ...proofWarnings(webhook, config),
@@ -39,7 +40,7 @@ export const collectWarnings = (config: Config, env: NodeJS.ProcessEnv): Warning
       ]),
       ...twinWarnings(webhook),
     ]),
-    ...(runsAgents(config.gateway.queue) ? agentKeyWarnings(rules, config, env) : []),
+    ...(runsAgents(config.gateway.queue) ? agentKeyWarnings(rules, used, env) : []),
     ...targetWarnings(config, env),
     ...providerWarnings(config),
     ...riskWarnings(config),
@@ -61,7 +62,11 @@ const limitWarnings = ({ gateway }: Config): Warning[] =>
         'raise queue.max_bytes or lower server.body_limit in gateway.yaml',
       )
 
-const secretWarnings = (webhook: Webhook, config: Config, env: NodeJS.ProcessEnv): Warning[] => {
+const secretWarnings = (
+  webhook: Webhook,
+  used: readonly string[],
+  env: NodeJS.ProcessEnv,
+): Warning[] => {
   const { path, scheme, secretNames, verifyTokenNames } = webhook
   if (getKeySource(scheme)) return []
   if (secretNames.length === 0)
@@ -70,7 +75,6 @@ const secretWarnings = (webhook: Webhook, config: Config, env: NodeJS.ProcessEnv
       `webhook ${path} has no secret_env: anyone who knows its address can run the agent`,
       'add secret_env to its entry in webhooks.yaml',
     )
-  const used = usedVariables(config)
   const tokens = listUnset(verifyTokenNames, env).filter((name) => !secretNames.includes(name))
   const unset = listUnset(secretNames, env)
   const all = unset.length === secretNames.length
@@ -95,17 +99,17 @@ const secretWarnings = (webhook: Webhook, config: Config, env: NodeJS.ProcessEnv
 /** Unset variables of agents that rules of enabled webhooks use. */
 const agentKeyWarnings = (
   rules: readonly Rule[],
-  config: Config,
+  used: readonly string[],
   env: NodeJS.ProcessEnv,
 ): Warning[] => {
-  const used = new Map(rules.map(({ agentName, agent }) => [agentName, agent]))
-  return [...used].flatMap(([agentName, agent]) => {
+  const agents = new Map(rules.map(({ agentName, agent }) => [agentName, agent]))
+  return [...agents].flatMap(([agentName, agent]) => {
     const unset = listUnset(agentVariables(agent), env)
     if (unset.length === 0) return []
     return warn(
       'agent-key-unset',
       `agent ${agentName}: ${areUnset(unset)}; ${withoutVariable(agent)}`,
-      describeUnset(unset, env, usedVariables(config)),
+      describeUnset(unset, env, used),
     )
   })
 }
