@@ -51,8 +51,8 @@ const maxAnswers = 64
 
 export class Answers {
   readonly #parts: AnswersParts
-  /** The machine and attempt of each run that was heard of. */
-  readonly #attempts = new Map<string, string>()
+  /** The machines and attempts that were heard of, by event: two may run it at once. */
+  readonly #attempts = new Map<string, Set<string>>()
   readonly #cancelling = new Set<string>()
   /** Those that are being delivered. */
   readonly #delivering = new Map<string, Held>()
@@ -147,11 +147,11 @@ export class Answers {
     const { events } = this.#parts.memory
     const record = events.record(id)
     const key = `${machine} ${attempt}`
-    if (!record || this.#attempts.get(id) === key) return
+    const heard = this.#attempts.get(id) ?? new Set()
+    if (!record || heard.has(key)) return
     // It was heard of before a restart.
-    const isKnown =
-      record.state === 'running' && record.machine === machine && !this.#attempts.has(id)
-    this.#attempts.set(id, key)
+    const isKnown = record.state === 'running' && record.machine === machine && heard.size === 0
+    this.#attempts.set(id, heard.add(key))
     if (isKnown) return
     const before = record.state === 'running' && record.machine ? ` on ${record.machine}` : ''
     if (attempt > 1) this.redelivered += 1

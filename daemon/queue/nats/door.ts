@@ -35,10 +35,10 @@ export class Door {
   readonly #publishing = new Map<string, Promise<unknown>>()
   /** Where published events are in the stream, and since when. */
   readonly #waiting = new Map<string, { readonly seq: number; readonly at: number }>()
-  /** Deliveries whose event failed, which their sender may send again. */
-  readonly #failed = new Set<string>()
+  /** Deliveries whose event failed, which their sender may send again, each with that event. */
+  readonly #failed = new Map<string, string>()
   /** Runs that the broker has lost, and when to publish them again. */
-  readonly #lost = new Map<string, number>()
+  readonly #lost = new Map<string, { readonly at: number; readonly messageId: string }>()
   #isDraining = false
 
   constructor(parts: DoorParts) {
@@ -110,23 +110,25 @@ export class Door {
   async tick(): Promise<void> {
     const { memory, toJob, isHere } = this.#parts
     const now = Date.now()
-    for (const [id, at] of this.#lost) {
-      if (now < at) continue
+    for (const [id, lost] of this.#lost) {
+      if (now < lost.at) continue
+      // First: the next tick may come before this one ends.
+      this.#lost.delete(id)
       const { state, machine } = memory.events.record(id) ?? {}
       const event = memory.kept.get(id)
       const isLost = state === 'queued' || (state === 'running' && !isHere(machine ?? ''))
       try {
-        if (event && isLost) await this.#publish(id, event, `${id} ${randomUUID()}`)
-        this.#lost.delete(id)
+        if (event && isLost) await this.#publish(id, event, lost.messageId)
       } catch {
-        // The next time.
+        // The next time, unless it was lost once more meanwhile.
+        if (!this.#lost.has(id)) this.#lost.set(id, lost)
       }
     }
     for (const [id, { at }] of this.#waiting) {
       const event = memory.kept.get(id)
-      if (now - at < dayMs || !event) continue
+      if (now - at < dayMs || !event || isHere(memory.events.record(id)?.machine ?? '')) continue
       this.#waiting.delete(id)
-      const why = 'no machine has taken it within 24 hours'
+      const why = 'no machine has finished it within 24 hours'
       toJob(id, event).fail(new DoorwardError('event-dropped', why))
     }
   }
@@ -179,16 +181,19 @@ export class Door {
   ): Promise<void> {
     const { events } = this.#parts.memory
     const { id } = job
+    let isUnsure = false
     while (!signal.aborted) {
       try {
         const placed = await this.#publish(id, event, messageId)
-        if (placed === 'duplicate') events.update(id, duplicateEnd)
+        if (placed === 'duplicate' && !isUnsure) events.update(id, duplicateEnd)
         else if (isCancelled(signal)) this.cancel(id)
-        else events.update(id, { detail: undefined })
+        else if (events.record(id)?.state === 'queued') events.update(id, { detail: undefined })
         return
       } catch (error) {
         if (!(error instanceof DoorwardError)) throw error
         if (error.code === 'body-too-large') return job.fail(error)
+        // It may be there without its acknowledgement.
+        isUnsure = true
         events.update(id, { detail: `it waits: ${error.localDetail ?? error.message}` })
       }
       await sleep(againMs, undefined, { signal }).catch(() => undefined)
@@ -200,16 +205,17 @@ export class Door {
   #toMessageId({ id, event }: Job): string {
     if (!event?.delivery) return id
     const name = toDeliveryName(event.delivery)
-    return this.#failed.delete(name) ? `${name} ${id}` : name
+    const failed = this.#failed.get(name)
+    return failed === undefined ? name : `${name} ${failed}`
   }
 
   #follow({ id, state }: EventRecord): void {
-    if (state === 'accepted' || state === 'queued') return
+    if (!isFinal(state)) return
     this.#waiting.delete(id)
     if (state !== 'failed' && state !== 'dropped') return
     const { delivery } = this.#parts.memory.kept.get(id) ?? {}
-    if (delivery) this.#failed.add(toDeliveryName(delivery))
-    const [oldest] = this.#failed
+    if (delivery) this.#failed.set(toDeliveryName(delivery), id)
+    const [oldest] = this.#failed.keys()
     if (oldest !== undefined && this.#failed.size > maxFailed) this.#failed.delete(oldest)
   }
 
@@ -217,11 +223,16 @@ export class Door {
   #findLost(): void {
     const { memory, local, broker } = this.#parts
     const now = Date.now()
+    // Places in the stream before, which others have now.
+    this.#waiting.clear()
     for (const { id, state, machine } of memory.events.list({ limit: Infinity, kind: 'webhook' })) {
       if (isFinal(state) || local.has(id)) continue
-      if (state === 'queued') this.#lost.set(id, now)
+      // The same in each attempt, as one may be there without its acknowledgement.
+      const messageId = `${id} ${randomUUID()}`
+      if (state === 'queued') this.#lost.set(id, { at: now, messageId })
       // Its worker goes on, if it is still there.
-      if (state === 'running' && machine !== undefined) this.#lost.set(id, now + broker.lostAfterMs)
+      if (state === 'running' && machine !== undefined)
+        this.#lost.set(id, { at: now + broker.lostAfterMs, messageId })
     }
     void this.tick()
   }

@@ -277,6 +277,11 @@ export class Worker {
       const detail = describeAnswer(answer, notes)
       return { text: answer.text, detail, seen, error: undefined, prompt: undefined }
     } catch (error) {
+      if (isCancelled(signal))
+        return noAnswer(
+          run,
+          new DoorwardError('event-cancelled', 'it was cancelled at its machine'),
+        )
       if (!(error instanceof DoorwardError))
         this.#parts.log.error({ event: run.id, error: errorName(error) }, 'internal error')
       return noAnswer(run, error)

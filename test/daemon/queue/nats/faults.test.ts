@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict'
+import { connect } from '@nats-io/transport-node'
+import { DoorwardError } from '../../../../shared/errors.ts'
+import { readIdentity } from '../../../../daemon/queue/nats/identity.ts'
+import { writeNote } from '../../../../daemon/queue/nats/messages.ts'
+import {
+  newKey,
+  startTestMachine,
+  type TestMachine,
+  type TestMachineOptions,
+  untilTrue,
+} from '../../../support/queue/engines.ts'
+import { startLink } from '../../../support/servers/link.ts'
+import { type Broker, startBroker } from '../../../support/servers/nats.ts'
+
+describe('machines that share a queue, when something goes wrong', () => {
+  let broker: Broker
+  let key: string
+  const machines: TestMachine[] = []
+
+  const start = async (
+    role: 'door' | 'worker' | 'both',
+    options: TestMachineOptions = {},
+  ): Promise<TestMachine> => {
+    const machine = await startTestMachine({ servers: broker.url, key, role, ...options })
+    machines.push(machine)
+    await untilTrue(machine.isConnected)
+    return machine
+  }
+  beforeEach(async () => {
+    broker = await startBroker()
+    key = newKey()
+  })
+  afterEach(async () => {
+    await Promise.all(machines.splice(0).map(async (machine) => machine.stop()))
+    await broker.stop()
+  })
+
+  it('count each machine once, however often it says that it runs an event', async () => {
+    const door = await start('door')
+    const id = await door.accept('waits', 'nobody\n')
+    const { id: doorId } = await readIdentity(door.home)
+    const nc = await connect({ servers: broker.url })
+    const tell = async (machine: string, attempt: number) => {
+      const progress = { machine, attempt, queuedMs: 0 }
+      nc.publish(
+        `doorward.progress.${doorId}`,
+        writeNote('progress', id, progress, [Buffer.from(key, 'base64')]),
+      )
+      await nc.flush()
+    }
+    for (let more = 0; more < 3; more += 1) {
+      await tell('paused', 1)
+      await tell('other', 2)
+    }
+    await tell('third', 3)
+    await nc.close()
+    const { attempts, detail } = await door.until(id, ({ machine }) => machine === 'third')
+    assert.deepEqual([attempts, detail], [3, 'it may have run before on other'])
+  })
+
+  it('run a delivery again whose event failed, also after it was refused once', async () => {
+    const door = await start('door', { maxEvents: 1 })
+    await start('worker')
+    const delivery = { webhook: '/a', hash: 'same' }
+    await door.untilOver(await door.accept('fails', 'one', { delivery }))
+    const gate = door.newGate('gate')
+    const running = await door.accept('waits', `${gate.path}\n`)
+    await assert.rejects(
+      async () => door.accept('echo', 'two', { delivery }),
+      (error) => error instanceof DoorwardError && error.code === 'queue-full',
+    )
+    await gate.open('done')
+    await door.untilOver(running)
+    const id = await door.accept('echo', 'two', { delivery })
+    assert.equal((await door.untilOver(id)).resultPreview, 'two')
+  })
+
+  it('deliver what was published without an acknowledgement, and run it once', async () => {
+    const link = await startLink(broker.port)
+    const door = await start('door', { servers: `nats://127.0.0.1:${link.port}` })
+    await start('worker')
+    const delivery = { webhook: '/a', hash: 'same' }
+    const id = await door.accept('fails', 'one', { delivery })
+    await door.untilOver(id)
+    const event = door.kept.get(id)
+    const agent = door.engine.config.agents.get('echo')
+    assert.ok(event && agent)
+    link.cut()
+    door.engine.runEvent.again(id, {
+      ...event,
+      webhook: { ...event.webhook, agentName: 'echo', agent },
+    })
+    await door.until(id, (record) => record.detail?.startsWith('it waits: ') ?? false)
+    link.restore()
+    const { state, resultPreview } = await door.untilOver(id)
+    link.close()
+    assert.deepEqual([state, resultPreview], ['done', 'one'])
+  })
+
+  it('cancel on a worker what it runs', async () => {
+    const door = await start('door')
+    const worker = await start('worker')
+    const id = await door.accept('waits', `${door.newGate('never').path}\n`)
+    await door.untilState(id, 'running')
+    assert.ok(worker.queue.cancel(id))
+    const { state, code } = await door.untilOver(id)
+    assert.deepEqual([state, code], ['failed', 'event-cancelled'])
+  })
+})
