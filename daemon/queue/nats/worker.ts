@@ -284,7 +284,10 @@ export class Worker {
         )
       if (!(error instanceof DoorwardError))
         this.#parts.log.error({ event: run.id, error: errorName(error) }, 'internal error')
-      return noAnswer(run, error)
+      const why = isCancelled(signal)
+        ? new DoorwardError('event-cancelled', 'it was cancelled while its agent ran')
+        : error
+      return noAnswer(run, why)
     }
   }
 
