@@ -148,6 +148,7 @@ describe('gateway.yaml', () => {
         role: 'both',
         servers_env: 'NATS_URL',
         key_env: 'DOORWARD_QUEUE_KEY',
+        lost_after: 60_000,
       },
       events: { keep: 200 },
       tokens: { store: 'file' },
