@@ -50,6 +50,7 @@ export const buildStatus = async (parts: StatusParts): Promise<Status> => {
   const publicUrl = parts.publicUrl()
   const { program, state, arrivedAt, ...tunnel } = parts.tunnels.status()
   const lastRun = events.lastRun()
+  const shared = queue.machines?.()
   return {
     version,
     startedAt: parts.startedAt.toISOString(),
@@ -59,7 +60,7 @@ export const buildStatus = async (parts: StatusParts): Promise<Status> => {
     ...(parts.isStopping() && { stopping: true }),
     queue: { ...queue.counts(), bytes: parts.budget.used() },
     timings: await parts.metrics.timings(),
-    ...queue.machines?.(),
+    ...shared,
     providers,
     tokens,
     webhooks: parts.webhooks(),
@@ -71,6 +72,7 @@ export const buildStatus = async (parts: StatusParts): Promise<Status> => {
       ...parts.budgets.problems(config.webhooks, performance.now()),
       ...parts.catchUp.problems(),
       ...tunnel.problems,
+      ...brokerProblems(shared?.broker),
       ...warnings,
       ...unstartable,
       ...unconfined,
@@ -78,6 +80,14 @@ export const buildStatus = async (parts: StatusParts): Promise<Status> => {
       ...tokenProblems,
     ],
   }
+}
+
+const brokerProblems = (broker: Status['broker']): StatusProblem[] => {
+  if (broker?.problem === undefined) return []
+  const [code, hint] = broker.connected
+    ? ['queue-key', 'set queue.key_env to the same on all machines']
+    : ['queue-unreachable', 'doorward help several-machines']
+  return [{ code, detail: `queue: ${broker.problem}`, hint }]
 }
 
 const problemOfFolder = (error: unknown): StatusProblem[] => {

@@ -63,8 +63,13 @@ export class Broker {
   #madeAt: string | undefined
   #problem: string | undefined
 
+  /** Resolves when the first attempt to connect has ended. */
+  readonly #tried: Promise<void>
+  #endTry = (): void => undefined
+
   constructor(parts: BrokerParts) {
     this.#parts = parts
+    this.#tried = new Promise((resolve) => (this.#endTry = resolve))
   }
 
   get link(): Link | undefined {
@@ -85,9 +90,9 @@ export class Broker {
     return this.#link?.nc.info?.version
   }
 
-  /** Why there is no connection. */
+  /** Why there is no connection; undefined before the first attempt has ended, too. */
   get problem(): string | undefined {
-    return this.#link ? undefined : (this.#problem ?? 'not connected yet')
+    return this.#link ? undefined : this.#problem
   }
 
   /** Calls back at each connection; `isNew` when what waited before is gone. */
@@ -100,6 +105,13 @@ export class Broker {
     this.#running ??= this.#run()
   }
 
+  /** Waits for the first connection, as deliveries may come before it. Throws `unavailable`. */
+  async untilReady(): Promise<void> {
+    if (this.#link) return
+    await Promise.race([this.#tried, sleep(publishLimitMs, undefined, { ref: false })])
+    if (!this.#link) throw unavailable(this.problem ?? 'not connected yet')
+  }
+
   /**
    * Resolves with the acknowledgement: its sequence, and whether it was there before. Throws `queue-full`,
    * `body-too-large` or `unavailable`.
@@ -110,7 +122,7 @@ export class Broker {
     msgID: string,
   ): Promise<{ readonly seq: number; readonly duplicate: boolean }> {
     const link = this.#link
-    if (!link) throw unavailable(this.problem ?? '')
+    if (!link) throw unavailable(this.problem ?? 'not connected yet')
     const limit = link.nc.info?.max_payload ?? Infinity
     if (data.length + 1024 > limit)
       throw new DoorwardError('body-too-large', 'the prompt made of this payload is too long', {
@@ -185,6 +197,7 @@ export class Broker {
         if (problem !== this.#problem && !signal.aborted)
           log.warn({ problem }, 'no connection to NATS')
         this.#problem = problem
+        this.#endTry()
       }
       this.#link = undefined
       await sleep(retryMs, undefined, { signal }).catch(() => undefined)
@@ -227,11 +240,13 @@ export class Broker {
         this.#link = { nc, js: jetstream(nc), jsm }
         log.info({ server: nc.getServer(), isNew }, 'connected to NATS')
         for (const listener of this.#listeners) listener(this.#link, isNew)
+        this.#endTry()
         return
       } catch (error) {
         const problem = describeProblem(error)
         if (problem !== this.#problem) log.warn({ problem }, 'the streams of NATS cannot be used')
         this.#problem = problem
+        this.#endTry()
         await sleep(retryMs, undefined, { signal }).catch(() => undefined)
       }
     }
@@ -321,7 +336,7 @@ export class Broker {
 }
 
 const readCreds = async (value: string): Promise<string> =>
-  value.includes('-----BEGIN NATS') ? value : readText(value, 'creds_env')
+  value.includes('-----BEGIN NATS') ? `${value}\n` : readText(value, 'creds_env')
 
 const readText = async (path: string, name: string | undefined): Promise<string> => {
   try {
@@ -336,11 +351,18 @@ const getCode = (error: unknown): number | undefined => {
   return typeof code === 'number' ? code : undefined
 }
 
-/** With what the server says, for example that its memory is too small for the streams. */
+/**
+ * With what the server says, for example that its memory is too small for the streams; never with the message
+ * of another library, which may quote credentials.
+ */
 const describeProblem = (error: unknown): string => {
   if (error instanceof DoorwardError) return error.localDetail ?? error.message
   const name = errorName(error)
-  return getCode(error) === undefined ? name : `${name}: ${toPlainLine((error as Error).message)}`
+  if (getCode(error) !== undefined) return `${name}: ${toPlainLine((error as Error).message)}`
+  if (name.startsWith('AuthorizationError')) return 'NATS does not accept the credentials'
+  if (name === 'Error') return 'the credentials for NATS cannot be read'
+  const cause = error instanceof Error && error.cause ? errorName(error.cause) : name
+  return `NATS cannot be used (${cause})`
 }
 
 const unavailable = (localDetail: string): DoorwardError =>

@@ -164,6 +164,7 @@ export class Door {
     messageId: string,
   ): Promise<'queued' | 'duplicate'> {
     const { broker, identity, keys } = this.#parts
+    await broker.untilReady()
     const { id: door, key } = identity()
     const message = writeRun({ id, door, run: randomUUID() }, event, keys(), key)
     const subject = toRunSubject(event.webhook.agentName)

@@ -15,13 +15,19 @@ type MachinesParts = {
   readonly redelivered: () => number
 }
 
+/** What a machine says of itself. */
+type Self = Omit<Machine, 'seenAt' | 'clockMs'> & { readonly sentAt: number }
+
 const goneMs = 30_000
+const otherKey = 'a machine has another key: it can open nothing of this one, nor this one of it'
 
 export class Machines {
   readonly #parts: MachinesParts
   readonly #seen = new Map<string, Machine>()
   #connection: Link['nc'] | undefined
   #waiting: number | undefined
+  /** When a machine was heard of whose key differs. */
+  #strangerAt: number | undefined
 
   constructor(parts: MachinesParts) {
     this.#parts = parts
@@ -34,10 +40,12 @@ export class Machines {
   status(): Pick<Status, 'machines'> & { readonly broker: BrokerStatus } {
     const { broker, redelivered } = this.#parts
     this.#forget()
+    const isStranger = this.#strangerAt !== undefined && Date.now() - this.#strangerAt < goneMs
+    const problem = broker.problem ?? (isStranger ? otherKey : undefined)
     return {
       broker: {
         connected: broker.link !== undefined,
-        ...(broker.problem !== undefined && { problem: broker.problem }),
+        ...(problem !== undefined && { problem }),
         ...(broker.version !== undefined && { version: broker.version }),
         ...(broker.server !== undefined && { server: broker.server }),
         ...(broker.link && this.#waiting !== undefined && { waiting: this.#waiting }),
@@ -58,7 +66,7 @@ export class Machines {
     const { link } = broker
     if (!link) return
     const { id, name } = identity()
-    const self = { name, role, version, agents: agents() }
+    const self: Self = { name, role, version, agents: agents(), sentAt: Date.now() }
     link.nc.publish(machinesSubject, writeNote('machine', id, self, keys()))
     await this.measure()
   }
@@ -86,10 +94,16 @@ export class Machines {
     this.#connection = nc
     nc.subscribe(machinesSubject, {
       callback: (error, { data }) => {
-        const note = error ? undefined : readNote('machine', data, this.#parts.keys())
-        if (!note) return
-        const machine = note.value as Omit<Machine, 'seenAt'>
-        this.#seen.set(note.id, { ...machine, seenAt: new Date().toISOString() })
+        if (error) return
+        const now = Date.now()
+        const note = readNote('machine', data, this.#parts.keys())
+        if (!note) {
+          this.#strangerAt = now
+          return
+        }
+        const { sentAt, ...machine } = note.value as Self
+        const seenAt = new Date(now).toISOString()
+        this.#seen.set(note.id, { ...machine, seenAt, clockMs: sentAt - now })
       },
     })
   }

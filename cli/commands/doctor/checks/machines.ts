@@ -31,7 +31,9 @@ export const checkMachines = (
       ),
     ]
   return [
-    checkBroker(broker),
+    broker.problem === undefined
+      ? checkBroker(broker)
+      : error('broker', broker.problem, `set ${queue.key_env} to the same on all machines`),
     checkPartner(queue.role, machines),
     ...machines.flatMap((machine) => checkMachine(machine, version)),
   ]

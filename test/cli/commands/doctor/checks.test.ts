@@ -363,6 +363,10 @@ describe('doctor: several machines', () => {
     assert.deepEqual(found({}), good)
     assert.deepEqual(found({ broker: { ...broker, connected: false } }), [['broker', 'error']])
     assert.deepEqual(found({ broker: { ...broker, version: '2.8.4' } })[0], ['broker', 'error'])
+    assert.deepEqual(found({ broker: { ...broker, problem: 'another key' } })[0], [
+      'broker',
+      'error',
+    ])
     assert.deepEqual(found({ machines: [] })[1], ['machines', 'warning'])
     assert.deepEqual(found({ broker: undefined }), [['broker', 'warning']])
     assert.equal(checkMachines(gateway, undefined)[0]?.status, 'skipped')

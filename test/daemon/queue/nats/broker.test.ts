@@ -78,6 +78,6 @@ describe('the connection to NATS', () => {
 })
 
 const untilProblem = async (broker: Broker): Promise<Broker> => {
-  await untilTrue(() => broker.problem !== 'not connected yet')
+  await untilTrue(() => broker.problem !== undefined)
   return broker
 }

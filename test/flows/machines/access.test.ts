@@ -1,0 +1,190 @@
+import assert from 'node:assert/strict'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { jetstreamManager } from '@nats-io/jetstream'
+import { connect, nkeyAuthenticator } from '@nats-io/transport-node'
+import type { EventDetail, Status } from '../../../shared/api.ts'
+import { packageFolder } from '../../../shared/version.ts'
+import { type RunningDaemon, untilFinished } from '../../support/daemon/daemon.ts'
+import { type MachineOptions, newQueueKey, startMachine } from '../../support/daemon/machines.ts'
+import { send } from '../../support/servers/http.ts'
+import { newOperator, newUser } from '../../support/servers/nats-users.ts'
+import { type Broker, startBroker } from '../../support/servers/nats.ts'
+import { makeCertificates } from '../../support/servers/private-network.ts'
+import { temporaryFolder } from '../../support/temporary.ts'
+
+describe('the ways into a broker', () => {
+  const running: { stop: () => Promise<unknown> }[] = []
+  afterEach(async () => {
+    for (const each of running.splice(0).toReversed()) await each.stop()
+  })
+  const start = async (options: Omit<MachineOptions, 'webhooks'>): Promise<RunningDaemon> => {
+    const webhooks =
+      options.role === 'worker'
+        ? {}
+        : {
+            webhooks: 'webhooks:\n  - { path: /a, agent: echo, prompt_template: "{{event.n}}" }\n',
+          }
+    const daemon = await startMachine({ ...webhooks, ...options })
+    running.push(daemon)
+    return daemon
+  }
+  const startServer = async (config: string): Promise<Broker> => {
+    const broker = await startBroker(config)
+    running.push(broker)
+    return broker
+  }
+  const post = async ({ url }: RunningDaemon) => {
+    const headers = { 'content-type': 'application/json' }
+    return send(`${url}/a`, { headers, body: JSON.stringify({ n: 'hello' }) })
+  }
+  const runOn = async (door: RunningDaemon): Promise<EventDetail> => {
+    const reply = await post(door)
+    assert.equal(reply.status, 202, reply.text)
+    return untilFinished(door, String(reply.json()['id']))
+  }
+  const worksOn = async (door: RunningDaemon): Promise<void> => {
+    const { state, result } = await runOn(door)
+    assert.deepEqual([state, result], ['done', 'hello'])
+  }
+
+  it('are a token, and no other', async () => {
+    const broker = await startServer('authorization { token: "a-good-token" }')
+    const shared = {
+      servers: broker.url,
+      key: newQueueKey(),
+      role: 'both',
+    } as const
+    const queue = 'token_env: QUEUE_TOKEN'
+    await worksOn(
+      await start({
+        ...shared,
+        queue,
+        variables: { QUEUE_TOKEN: 'a-good-token' },
+      }),
+    )
+    const other = await start({
+      ...shared,
+      queue,
+      variables: { QUEUE_TOKEN: 'a-bad-token' },
+    })
+    const refused = await post(other)
+    assert.equal(refused.status, 503)
+    assert.ok(Number(refused.headers['retry-after']) > 0)
+    const { problems } = await other.client.get<Status>('/status')
+    assert.match(JSON.stringify(problems), /queue-unreachable.*does not accept the credentials/)
+    assert.doesNotMatch(
+      JSON.stringify(problems) + (await readFile(other.home.log, 'utf8')),
+      /a-bad-token/,
+    )
+  })
+
+  it('are a .creds file, as its text and as its path', async () => {
+    const { config, creds } = newOperator()
+    const broker = await startServer(config)
+    const path = join(await temporaryFolder(), 'user.creds')
+    await writeFile(path, creds, { mode: 0o600 })
+    const key = newQueueKey()
+    for (const value of [creds, path])
+      await worksOn(
+        await start({
+          servers: broker.url,
+          key,
+          role: 'both',
+          queue: 'creds_env: QUEUE_CREDS',
+          variables: { QUEUE_CREDS: value },
+        }),
+      )
+  })
+
+  it('are an nkey over TLS, by the configuration in the documents, and no worker reads an answer', async () => {
+    const [door, worker, certificates] = [
+      newUser(),
+      newUser(),
+      await makeCertificates(['localhost']),
+    ]
+    const folder = await temporaryFolder()
+    await writeFile(join(folder, 'cert.pem'), certificates.cert)
+    await writeFile(join(folder, 'key.pem'), certificates.key, { mode: 0o600 })
+    const document = await readFile(new URL('docs/several-machines.md', packageFolder), 'utf8')
+    const [, sample = ''] = /```conf\n([^]*?)```/.exec(document) ?? []
+    const config = sample
+      .replace(/^listen.*\njetstream.*\n/m, '')
+      .replaceAll('/etc/nats/', `${folder}/`)
+      .replace('UDOOR', door.publicKey)
+      .replace('UWORKER', worker.publicKey)
+    const broker = await startServer(config)
+    const shared = {
+      servers: `tls://localhost:${broker.port}`,
+      key: newQueueKey(),
+      queue: 'nkey_env: QUEUE_SEED\nca_env: QUEUE_CA',
+    }
+    const ca = { QUEUE_CA: certificates.caFile }
+    const doorDaemon = await start({
+      ...shared,
+      role: 'door',
+      variables: { ...ca, QUEUE_SEED: door.seed },
+    })
+    await start({
+      ...shared,
+      role: 'worker',
+      variables: { ...ca, QUEUE_SEED: worker.seed },
+    })
+    await worksOn(doorDaemon)
+
+    const spy = await connect({
+      servers: shared.servers,
+      authenticator: nkeyAuthenticator(new TextEncoder().encode(worker.seed)),
+      tls: { caFile: certificates.caFile },
+      inboxPrefix: '_INBOX.worker',
+      timeout: 500,
+    })
+    running.push({ stop: async () => spy.close() })
+    const manager = await jetstreamManager(spy, {
+      checkAPI: false,
+      timeout: 500,
+    })
+    const read = async (subject: string): Promise<void> => {
+      for await (const message of spy.subscribe(subject)) assert.fail(message.subject)
+    }
+    for (const attempt of [
+      () => manager.streams.info('doorward-answers'),
+      () => manager.streams.getMessage('doorward-answers', { seq: 1 }),
+      () =>
+        manager.consumers.add('doorward-answers', {
+          filter_subject: 'doorward.done.>',
+        }),
+      () => manager.streams.delete('doorward-runs'),
+      () => read('doorward.done.>'),
+      () => read('doorward.run.>'),
+      () => read('_INBOX.>'),
+    ])
+      await assert.rejects(attempt, /permission|time/i)
+    await worksOn(doorDaemon)
+  })
+
+  it('open with every key of the list, while keys are replaced', async () => {
+    const broker = await startServer('')
+    const [older, newer] = [newQueueKey(), newQueueKey()]
+    const servers = broker.url
+    await start({ servers, key: `${older},${newer}`, role: 'worker' })
+    const door = await start({
+      servers,
+      key: `${newer},${older}`,
+      role: 'door',
+    })
+    await worksOn(door)
+    await start({ servers, key: newQueueKey(), role: 'door' })
+    const { problems } = await untilProblem(door)
+    assert.match(JSON.stringify(problems), /queue-key.*another key/)
+  })
+})
+
+/** The machines report themselves when they connect, and every 10 seconds. */
+const untilProblem = async ({ client }: RunningDaemon): Promise<Status> => {
+  for (;;) {
+    const status = await client.get<Status>('/status')
+    if (status.broker?.problem !== undefined) return status
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+}
