@@ -23,6 +23,8 @@ export type Memory = {
   readonly groups: EventGroups
   readonly progress: Progress
   readonly messages: OwnMessages
+  /** When the stream of runs in NATS was made: another time means that what waited in it is gone. */
+  readonly runs: { madeAt: string | undefined }
 }
 
 /** Empty; for the newest `keep` events of each ring. */
@@ -38,5 +40,6 @@ export const createMemory = (keep: number): Memory => {
     groups: new EventGroups(events),
     progress: createProgress(),
     messages: new OwnMessages(),
+    runs: { madeAt: undefined },
   }
 }

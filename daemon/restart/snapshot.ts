@@ -21,6 +21,7 @@ export type Snapshot = DeliveryState & {
   readonly rateLimits: ReturnType<Memory['rateLimits']['snapshot']>
   /** An older version has none. */
   readonly budgets?: ReturnType<Memory['budgets']['snapshot']>
+  readonly runs?: Memory['runs']
   /** What waits for an agent, in order. */
   readonly queued: readonly QueuedCopy[]
 }
@@ -71,6 +72,7 @@ export const takeSnapshot = (memory: Memory, queued: readonly Job[]): Snapshot =
     budgets: memory.budgets.snapshot(now),
     progress: memory.progress.snapshot(),
     messages: memory.messages.snapshot(),
+    runs: memory.runs,
     queued: queued.map(({ id, onlyDelivers }) => ({ id, onlyDelivers })),
   }
 }
@@ -84,6 +86,7 @@ export const restoreSnapshot = (memory: Memory, snapshot: Snapshot): void => {
   memory.deliveries.restore(snapshot.deliveries, now)
   memory.rateLimits.restore(snapshot.rateLimits, now)
   memory.budgets.restore(snapshot.budgets ?? [], now)
+  memory.runs.madeAt = snapshot.runs?.madeAt
   memory.progress.restore(snapshot.progress)
   memory.messages.restore(snapshot.messages)
 }

@@ -7,6 +7,7 @@ import type { Gateway } from '../../../shared/config/schema.ts'
 import { DoorwardError, errorName } from '../../../shared/errors.ts'
 import { toPlainLine } from '../../../shared/text.ts'
 import type { Log } from '../../log/log.ts'
+import type { Memory } from '../../state.ts'
 
 /*
  * The connection to NATS, and the two streams there. Both are in memory, and gone when their server is
@@ -19,6 +20,7 @@ type BrokerParts = {
   readonly settings: () => QueueSettings
   readonly env: () => NodeJS.ProcessEnv
   readonly keys: () => readonly Buffer[]
+  readonly runs: Memory['runs']
   readonly log: Log
 }
 
@@ -59,8 +61,6 @@ export class Broker {
   #link: Link | undefined
   #running: Promise<void> | undefined
   #isPreparing = false
-  /** When the stream of runs was made: another time means that what waited in it is gone. */
-  #madeAt: string | undefined
   #problem: string | undefined
 
   /** Resolves when the first attempt to connect has ended. */
@@ -234,8 +234,9 @@ export class Broker {
       try {
         const jsm = await jetstreamManager(nc)
         const madeAt = await this.#ensureStreams(jsm)
-        const isNew = this.#madeAt !== undefined && this.#madeAt !== madeAt
-        this.#madeAt = madeAt
+        const { runs } = this.#parts
+        const isNew = runs.madeAt !== undefined && runs.madeAt !== madeAt
+        runs.madeAt = madeAt
         this.#problem = undefined
         this.#link = { nc, js: jetstream(nc), jsm }
         log.info({ server: nc.getServer(), isNew }, 'connected to NATS')
@@ -365,5 +366,5 @@ const describeProblem = (error: unknown): string => {
   return `NATS cannot be used (${cause})`
 }
 
-const unavailable = (localDetail: string): DoorwardError =>
+export const unavailable = (localDetail: string): DoorwardError =>
   new DoorwardError('unavailable', 'this webhook cannot accept deliveries now', { localDetail })

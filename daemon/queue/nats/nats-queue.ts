@@ -8,7 +8,7 @@ import type { ByteBudget } from '../../util/byte-budget.ts'
 import type { Engine } from '../../webhook/engine.ts'
 import { EventQueue } from '../event-queue.ts'
 import type { Job, Placed, Queue, QueueLimits } from '../queue.ts'
-import { Broker, type QueueSettings } from './broker.ts'
+import { Broker, type QueueSettings, unavailable } from './broker.ts'
 import { Door } from './door.ts'
 import { type Identity, readIdentity } from './identity.ts'
 import { Machines } from './machines.ts'
@@ -49,13 +49,13 @@ export class NatsQueue implements Queue {
     const env = () => current().env
     const live = () => current().config.gateway.queue
     const identity = () => {
-      if (!this.#identity) throw new Error('not started')
+      if (!this.#identity) throw unavailable('run/machine cannot be read')
       return this.#identity
     }
     // While the variable holds no keys, those from before.
     let known: readonly Buffer[] = []
     const keys = () => (known = parseQueueKeys(env()[live().key_env] ?? '') ?? known)
-    const broker = new Broker({ settings: live, env, keys, log })
+    const broker = new Broker({ settings: live, env, keys, runs: memory.runs, log })
     const shared = { broker, identity, keys, log }
     this.#broker = broker
     this.#runs = new EventQueue({ maxEvents: Infinity, concurrency: settings.concurrency, budget })

@@ -23,7 +23,9 @@ describe('the connection to NATS', () => {
       env,
     )
     const log = pino({ level: 'silent' })
-    broker = new Broker({ settings: () => gateway.queue, env: () => env, keys: () => keys, log })
+    const runs = { madeAt: undefined }
+    const settings = () => gateway.queue
+    broker = new Broker({ settings, env: () => env, keys: () => keys, runs, log })
     broker.start()
     return broker
   }

@@ -64,15 +64,18 @@ describe('machines that share a queue, when something goes wrong', () => {
     await start('worker')
     const delivery = { webhook: '/a', hash: 'same' }
     await door.untilOver(await door.accept('fails', 'one', { delivery }))
+    // The broker has room when it knows of the acknowledgement.
+    const acceptWithRoom = async (...given: Parameters<typeof door.accept>): Promise<string> =>
+      door.accept(...given).catch(async () => acceptWithRoom(...given))
     const gate = door.newGate('gate')
-    const running = await door.accept('waits', `${gate.path}\n`)
+    const running = await acceptWithRoom('waits', `${gate.path}\n`)
     await assert.rejects(
       async () => door.accept('echo', 'two', { delivery }),
       (error) => error instanceof DoorwardError && error.code === 'queue-full',
     )
     await gate.open('done')
     await door.untilOver(running)
-    const id = await door.accept('echo', 'two', { delivery })
+    const id = await acceptWithRoom('echo', 'two', { delivery })
     assert.equal((await door.untilOver(id)).resultPreview, 'two')
   })
 
