@@ -54,6 +54,8 @@ type Running = {
 
 const maxAttempts = 3
 const againMs = 1000
+/** What is on its way when this machine stops is lost to it, and comes to another later. */
+const maxAsked = 8
 /** How long an agent is not asked for after a run that could not be opened: others may have the key. */
 const keyMs = 30_000
 /** How long the broker is asked for a run: shorter where agents take turns for the free places. */
@@ -65,8 +67,8 @@ export class Worker {
   /** By run, as an event may be published again before this machine has finished with it. */
   readonly #running = new Map<string, Running>()
   readonly #asking = new Set<ConsumerMessages>()
-  /** The agents that are asked for now, each with a place kept free. */
-  readonly #kept: string[] = []
+  /** How many runs of each agent are asked for now: their places are kept free. */
+  readonly #kept = new Map<string, number>()
   #link: Link | undefined
   #loops = new Set<string>()
   #wake: (() => void)[] = []
@@ -149,7 +151,10 @@ export class Worker {
       }
       const { agents, gateway } = current().config
       const isCrowded = agents.size > gateway.queue.concurrency
-      this.#kept.push(name)
+      // Each agent has its part of the places.
+      const part = Math.max(1, Math.floor(gateway.queue.concurrency / agents.size))
+      const places = Math.min(this.#free(name), part, maxAsked)
+      this.#kept.set(name, places)
       try {
         const { concurrency = 1 } = agents.get(name) ?? {}
         if (!consumer || limit !== concurrency) {
@@ -159,12 +164,14 @@ export class Worker {
           limit = concurrency
         }
         const expires = isCrowded ? shortAskMs : longAskMs
-        const messages = await consumer.fetch({ max_messages: 1, expires })
+        const messages = await consumer.fetch({ max_messages: places, expires })
         this.#asking.add(messages)
         try {
           if (!isOn()) void messages.close()
-          for await (const message of messages)
+          for await (const message of messages) {
+            this.#kept.set(name, (this.#kept.get(name) ?? 1) - 1)
             if (!this.#take(name, message)) await sleep(keyMs, undefined, { ref: false })
+          }
         } finally {
           this.#asking.delete(messages)
         }
@@ -173,7 +180,7 @@ export class Worker {
         consumer = undefined
         await sleep(againMs)
       } finally {
-        this.#kept.splice(this.#kept.indexOf(name), 1)
+        this.#kept.delete(name)
         this.#changed()
       }
     }
@@ -336,9 +343,9 @@ export class Worker {
   /** How many runs of this agent may be asked for now. */
   #free(name: string): number {
     const { agents, gateway } = this.#parts.current().config
-    const kept = this.#kept.filter((one) => one === name).length
-    const ofAgent = (agents.get(name)?.concurrency ?? 0) - this.#runningOf(name) - kept
-    const ofAll = gateway.queue.concurrency - this.#running.size - this.#kept.length
+    const ofAgent = (agents.get(name)?.concurrency ?? 0) - this.#runningOf(name)
+    let ofAll = gateway.queue.concurrency - this.#running.size
+    for (const kept of this.#kept.values()) ofAll -= kept
     return Math.min(ofAgent, ofAll)
   }
 
