@@ -9,6 +9,7 @@ const run = promisify(execFile)
 /** Servers run on the first core and the load on the last, so that they do not compete. */
 export const serverCore = '0'
 const loadCore = String(cpus().length - 1)
+export const allCores = `0-${loadCore}`
 
 /** Puts this process, and what it starts from now on, on the core of the load. */
 export const moveToLoadCore = (): void => {

@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { deliveryOf } from '../load/delivery.ts'
 import { postAtPace } from '../load/pace.ts'
 import { createSender } from '../load/sender.ts'
-import { memoryOf } from '../process-stat.ts'
+import { memoryOf, processorMs } from '../process-stat.ts'
 import { quantile } from '../quantile.ts'
 import type { Column, Note } from '../report/sample.ts'
 import { type Doorward, startDoorward } from '../servers/doorward.ts'
@@ -32,8 +32,13 @@ export const measureMachines = async (
   const machines = await startMachines(first)
   try {
     const { door, broker, workers } = machines
-    await measure('over NATS', door, seconds, note)
     const column = 'over NATS'
+    const before = [await usedBy([broker]), await usedBy(workers)] as const
+    const count = await measure(column, door, seconds, note)
+    const used = [await usedBy([broker]), await usedBy(workers)] as const
+    const each = (index: 0 | 1) => ((used[index] - before[index]) * 1000) / count
+    note({ row, measure: 'broker, CPU µs each', column, value: each(0) })
+    note({ row, measure: 'workers, CPU µs each', column, value: each(1) })
     note({ row, measure: 'broker, peak MB', column, value: (await memoryOf(broker)).peak })
     const peaks = await Promise.all(workers.map(async (pid) => (await memoryOf(pid)).peak))
     note({ row, measure: 'worker, peak MB', column, value: Math.max(...peaks) })
@@ -42,15 +47,20 @@ export const measureMachines = async (
   }
 }
 
+const usedBy = async (pids: readonly number[]): Promise<number> =>
+  (await Promise.all(pids.map(processorMs))).reduce((sum, ms) => sum + ms, 0)
+
+/** Resolves with how many were posted. */
 const measure = async (
   column: Column,
   { origin, authorized, pid }: Doorward,
   seconds: number,
   note: Note,
-): Promise<void> => {
+): Promise<number> => {
   const sender = createSender(`${origin}/webhook/machines`, await deliveryOf('24 KB'))
   // Connections are there, and the code is compiled, before the time counts.
-  await postAtPace(sender, { perSecond: 200, seconds: 1 })
+  const warm = await postAtPace(sender, { perSecond: 200, seconds: 1 })
+  const before = await processorMs(pid)
   const answers = await postAtPace(sender, { perSecond: 1000, seconds })
   const sentAt = performance.now()
   const accepted = await untilAllDone(origin, authorized)
@@ -63,7 +73,10 @@ const measure = async (
   note({ row, measure: 'other answers %', column, value: (bad / answers.length) * 100 })
   note({ row, measure: 'accepted and not done', column, value: accepted })
   note({ row, measure: 'ms until all have run', column, value: lateMs })
+  const used = (await processorMs(pid)) - before
+  note({ row, measure: 'door, CPU µs each', column, value: (used * 1000) / answers.length })
   note({ row, measure: 'door, peak MB', column, value: (await memoryOf(pid)).peak })
+  return warm.length + answers.length
 }
 
 type Webhooks = {

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { daemonMain, nodeOptions } from '../../shared/client/spawn.ts'
 import type { Delivery } from '../load/delivery.ts'
-import { serverCore } from '../machine.ts'
+import { allCores } from '../machine.ts'
 import { type Doorward, type DoorwardOptions, startDoorward } from './doorward.ts'
 import { endWithUs } from './end-with-us.ts'
 import { freePort } from './server.ts'
@@ -78,7 +78,7 @@ const startWorker = async (gateway: string, env: Readonly<Record<string, string>
 }
 
 const start = (argv: readonly string[], env: Readonly<Record<string, string>> = {}) => {
-  const child = spawn('taskset', ['--cpu-list', serverCore, ...argv], {
+  const child = spawn('taskset', ['--cpu-list', allCores, ...argv], {
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
     env: { ...process.env, ...env },
   })

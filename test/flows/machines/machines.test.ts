@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
-import type { EventRecord } from '../../../shared/api.ts'
+import { type EventRecord, type Machine, statusSchema } from '../../../shared/api.ts'
+import { run } from '../../cli/support/cli.ts'
 import { type RunningDaemon, untilFinished } from '../../support/daemon/daemon.ts'
+import { examined } from '../../support/daemon/doctor.ts'
 import { newQueueKey, startMachine, textsInMemory } from '../../support/daemon/machines.ts'
 import { type Reports, startReports } from '../../support/daemon/reports.ts'
 import { send } from '../../support/servers/http.ts'
@@ -12,6 +14,7 @@ import { json, startTargetServer, type TargetServer } from '../../support/server
 const secret = 'the-secret-of-the-webhook'
 const token = 'xoxb-the-token-of-the-target'
 const channel = '#the-channel-of-the-answer'
+const key = newQueueKey()
 const canary = 'a-canary-in-prompt-and-answer'
 
 describe('a door and two workers', () => {
@@ -31,7 +34,7 @@ agents:
     broker = await startBroker()
     slack = await startTargetServer(json(200, { ok: true, ts: '1.1' }))
     reports = await startReports()
-    const shared = { servers: broker.url, key: newQueueKey() }
+    const shared = { servers: broker.url, key }
     door = await startMachine({
       ...shared,
       role: 'door',
@@ -95,6 +98,41 @@ webhooks:
     const { state, result, machine } = await untilFinished(door, await accepted('/echo', 'hello'))
     assert.deepEqual([state, result], ['done', 'hello'])
     assert.ok(machine)
+  })
+
+  it('are shown by status, metrics, events and doctor', async () => {
+    const status = statusSchema.parse(await door.client.get('/status'))
+    const { broker: found, machines = [] } = status
+    assert.deepEqual(
+      [found?.connected, found?.server, found?.problem, found?.redelivered],
+      [true, `127.0.0.1:${broker.port}`, undefined, 0],
+    )
+    assert.deepEqual(machines.map(({ role }) => role).toSorted(), ['door', 'worker', 'worker'])
+    const names = ({ agents: all }: Machine) => all.map(({ name, free }) => `${name} ${free}`)
+    const worker = machines.find(({ role }) => role === 'worker')
+    assert.deepEqual(worker && names(worker), ['echo 1', 'slow 2', 'single 1'])
+    const headers = { authorization: `Bearer ${door.apiToken}` }
+    const { text } = await send(`${door.url}/metrics`, { method: 'GET', headers })
+    for (const line of [
+      'doorward_broker_connected 1',
+      'doorward_broker_waiting 0',
+      'doorward_broker_redeliveries_total 0',
+      'doorward_machines{role="worker"} 2',
+      `doorward_machine_agents_free{machine="${worker?.name}",agent="slow"} 2`,
+    ])
+      assert.ok(text.split('\n').includes(line), `${line} is not in ${text}`)
+    const { of } = await examined(door.home, { NATS_URL: broker.url, DOORWARD_QUEUE_KEY: key })
+    assert.deepEqual(
+      of('machines').map(({ name, status: of }) => [name, of]),
+      [
+        ['broker', 'ok'],
+        ['machines', 'ok'],
+      ],
+    )
+    assert.match(of('machines', 'broker')[0]?.detail ?? '', /nats-server 2\.\d+.*, in memory/)
+    const [event] = (await door.client.get<{ events: EventRecord[] }>('/events')).events
+    const { stdout } = await run(['events', 'show', event?.id ?? ''], { home: door.home })
+    assert.match(stdout, new RegExp(`machine +${event?.machine}`))
   })
 
   it('recognize a repeated delivery', async () => {
