@@ -22,7 +22,14 @@ import {
 } from './broker.ts'
 import { type Held, keepWorking } from './held.ts'
 import type { Identity } from './identity.ts'
-import { type Done, readDone, readNote, readTicket, writeNote } from './messages.ts'
+import {
+  type Done,
+  type Progress,
+  readDone,
+  readProgress,
+  readTicket,
+  writeNote,
+} from './messages.ts'
 
 /*
  * What workers say to the door: that a run has started, and the answer. The queue in memory delivers it, and
@@ -39,12 +46,6 @@ export type AnswersParts = {
   /** Resolves when an event that was just published is in the store. */
   readonly settled: (id: string) => Promise<void>
   readonly log: Log
-}
-
-export type Progress = {
-  readonly machine: string
-  readonly attempt: number
-  readonly queuedMs: number
 }
 
 const maxAnswers = 64
@@ -132,14 +133,14 @@ export class Answers {
   }
 
   async #noteProgress(bytes: Uint8Array): Promise<void> {
-    const note = readNote('progress', bytes, this.#parts.keys())
+    const note = readProgress(bytes, this.#parts.keys())
     if (!note) return
-    const { id, value } = note
+    const { id, progress } = note
     await this.#parts.settled(id)
     const record = this.#parts.memory.events.record(id)
     if (!record) return
     if (isFinal(record.state) || this.#cancelling.has(id)) this.tellCancel(id)
-    else this.#started(id, value as Progress)
+    else this.#started(id, progress)
   }
 
   /** A run that was given to a second machine may have run before. */
@@ -180,6 +181,8 @@ export class Answers {
     await settled(id)
     const known = this.#delivering.get(id)
     if (known) return known.replace(message)
+    // It came in the last moment: the next process takes it.
+    if (!this.#isActive) return message.nak()
     const record = memory.events.record(id)
     if (record && isFinal(record.state) && record.code !== 'event-dropped') return message.ack()
     // By the process before a restart.

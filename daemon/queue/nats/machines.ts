@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import type { Broker as BrokerStatus, Machine, Status } from '../../../shared/api.ts'
 import { version } from '../../../shared/version.ts'
 import { type Broker, type Link, machinesSubject, runsStream } from './broker.ts'
@@ -15,8 +16,19 @@ type MachinesParts = {
   readonly redelivered: () => number
 }
 
-/** What a machine says of itself. */
-type Self = Omit<Machine, 'seenAt' | 'clockMs'> & { readonly sentAt: number }
+/** What a machine says of itself, as far as this one knows it. */
+const selfSchema = z.object({
+  name: z.string().max(100),
+  role: z.enum(['door', 'worker', 'both']),
+  version: z.string().max(100),
+  sentAt: z.int(),
+  agents: z
+    .array(z.object({ name: z.string().max(200), running: z.int(), free: z.int() }))
+    .max(1000),
+})
+type Self = z.infer<typeof selfSchema>
+
+const maxMachines = 1000
 
 const goneMs = 30_000
 const otherKey = 'a machine has another key: it can open nothing of this one, nor this one of it'
@@ -101,7 +113,9 @@ export class Machines {
           this.#strangerAt = now
           return
         }
-        const { sentAt, ...machine } = note.value as Self
+        const { data: self } = selfSchema.safeParse(note.value)
+        if (!self || (this.#seen.size >= maxMachines && !this.#seen.has(note.id))) return
+        const { sentAt, ...machine } = self
         const seenAt = new Date(now).toISOString()
         this.#seen.set(note.id, { ...machine, seenAt, clockMs: sentAt - now })
       },

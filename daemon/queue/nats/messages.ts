@@ -1,8 +1,7 @@
-import { DoorwardError } from '../../../shared/errors.ts'
+import { z } from 'zod'
+import { DoorwardError, type ErrorCode } from '../../../shared/errors.ts'
 import type { Agent } from '../../../shared/config/schema.ts'
 import { type AcceptedCopy, copyAccepted } from '../../restart/snapshot.ts'
-import type { ErrorCopy } from '../../restart/error-copy.ts'
-import type { SeenCode } from '../../delivery/sender.ts'
 import type { AcceptedEvent } from '../../webhook/events/accepted-event.ts'
 import { type Kind, pack, seal, unpack, unseal } from './seal.ts'
 
@@ -29,19 +28,36 @@ export type Run = Pick<
   readonly ticket: Buffer
 }
 
-/** What a worker answers: a text, or why there is none. */
-export type Outcome = {
-  readonly machine: string
-  readonly attempt: number
-  readonly queuedMs: number
-  readonly agentMs: number
-  readonly text: string | undefined
-  readonly detail: string
-  readonly seen: SeenCode | undefined
-  readonly error: ErrorCopy | undefined
+/*
+ * What other machines say, as far as this one knows it: they may have another version, or an intruder.
+ */
+
+const progressSchema = z.object({
+  machine: z.string().max(100),
+  attempt: z.int().min(1),
+  queuedMs: z.number(),
+})
+/** What a worker says while it runs an event. */
+export type Progress = z.infer<typeof progressSchema>
+
+const outcomeSchema = progressSchema.extend({
+  agentMs: z.number(),
+  detail: z.string(),
+  /** A commit would be on the other machine. */
+  seen: z.object({ head: z.string() }).optional(),
+  error: z
+    .object({
+      code: z.custom<ErrorCode>((code) => typeof code === 'string'),
+      message: z.string(),
+      hint: z.string().optional(),
+      localDetail: z.string().optional(),
+    })
+    .optional(),
   /** With an error: for a door that has lost its memory. */
-  readonly prompt: string | undefined
-}
+  prompt: z.string().optional(),
+})
+/** What a worker answers: a text, or why there is none. */
+export type Outcome = z.infer<typeof outcomeSchema> & { readonly text: string | undefined }
 
 export type Done = { readonly id: string; readonly outcome: Outcome; readonly ticket: Buffer }
 
@@ -86,7 +102,8 @@ export const writeRun = (
   const rest = { path, agent, known, prompt, workspace, context, receivedAt }
   const request = { door, run, ...rest, eventText: values.eventText, kind: made.kind }
   const sealed = sealWith(keys, 'run', id, pack(toJson(request), payload ?? none))
-  const ticket = copyAccepted({ ...event, payload: undefined, coalesced: undefined })
+  const copy = copyAccepted({ ...event, payload: undefined, coalesced: undefined })
+  const ticket = { ...copy, madeAt: Date.now() }
   return pack(Buffer.from(id), sealed, seal(doorKey, 'ticket', id, toJson(ticket)))
 }
 
@@ -111,30 +128,42 @@ export const readDone = (bytes: Uint8Array, keys: Keys): Done | undefined => {
   if (!opened) return undefined
   const { id, plain, ticket } = opened
   const [rest = none, text = none] = unpack(plain)
-  const outcome = parse(rest) as Omit<Outcome, 'text'> | undefined
+  const { data } = outcomeSchema.safeParse(parse(rest))
   return (
-    outcome && {
-      id,
-      ticket,
-      outcome: { ...outcome, text: outcome.error ? undefined : text.toString() },
-    }
+    data && { id, ticket, outcome: { ...data, text: data.error ? undefined : text.toString() } }
   )
 }
 
-/** Undefined for a ticket that this door has not made for this event. */
+/** A run waits for a day at most, and so does its answer. */
+const ticketMs = 3 * 86_400_000
+
+/**
+ * Undefined for a ticket that this door has not made for this event, or that is old: whoever can write to the
+ * broker could have an answer delivered again.
+ */
 export const readTicket = (
   ticket: Buffer,
   id: string,
   doorKey: Buffer,
 ): AcceptedCopy | undefined => {
   const plain = unseal([doorKey], 'ticket', id, ticket)
-  const copy = plain && (parse(plain) as AcceptedCopy | undefined)
-  return copy && { ...copy, receivedAt: new Date(copy.receivedAt) }
+  const copy = plain && (parse(plain) as (AcceptedCopy & { readonly madeAt: number }) | undefined)
+  if (!copy || Date.now() - copy.madeAt > ticketMs) return undefined
+  return { ...copy, receivedAt: new Date(copy.receivedAt) }
 }
 
 /** A short message: what a machine does, or that an event is cancelled. */
 export const writeNote = (kind: Kind, id: string, value: object, keys: Keys): Buffer =>
   pack(Buffer.from(id), sealWith(keys, kind, id, toJson(value)))
+
+export const readProgress = (
+  bytes: Uint8Array,
+  keys: Keys,
+): { readonly id: string; readonly progress: Progress } | undefined => {
+  const { id = '', value } = readNote('progress', bytes, keys) ?? {}
+  const { data } = progressSchema.safeParse(value)
+  return data && { id, progress: data }
+}
 
 /** Undefined where no key opens it. */
 export const readNote = (

@@ -3,9 +3,11 @@ import { randomBytes } from 'node:crypto'
 import { pack, seal, unpack, unseal } from '../../../../daemon/queue/nats/seal.ts'
 import {
   readDone,
+  readProgress,
   readRun,
   readTicket,
   writeDone,
+  writeNote,
   writeRun,
 } from '../../../../daemon/queue/nats/messages.ts'
 import type { AcceptedEvent } from '../../../../daemon/webhook/events/accepted-event.ts'
@@ -84,6 +86,25 @@ describe('what travels between machines', () => {
     assert.deepEqual(copy?.delivery, event.delivery)
     assert.equal(readTicket(ticket, 'evt_2', doorKey), undefined)
     assert.equal(readTicket(ticket, 'evt_1', key), undefined)
+  })
+
+  it('gives the door nothing back that it had long ago', () => {
+    const copy = { ...event, receivedAt: new Date(), madeAt: Date.now() - 4 * 86_400_000 }
+    const old = seal(doorKey, 'ticket', 'evt_1', Buffer.from(JSON.stringify(copy)))
+    assert.equal(readTicket(old, 'evt_1', doorKey), undefined)
+  })
+
+  it('is read as far as this version knows it, and not where it is something else', () => {
+    const say = (value: object) => writeNote('progress', 'evt_1', value, keys)
+    const progress = { machine: 'm', attempt: 1, queuedMs: 0 }
+    assert.deepEqual(readProgress(say({ ...progress, newer: 1 }), keys)?.progress, progress)
+    assert.equal(readProgress(say({ ...progress, machine: {} }), keys), undefined)
+    assert.equal(readProgress(say({ ...progress, machine: 'm'.repeat(1000) }), keys), undefined)
+    const change = { gitDir: '/etc', ref: 'r' }
+    const more = { agentMs: 0, detail: '', text: 't', error: undefined, prompt: undefined }
+    const outcome = { ...progress, ...more, seen: { head: 'h', change } }
+    const done = writeDone({ id: 'evt_1', outcome, ticket: Buffer.from('t') }, keys)
+    assert.deepEqual(readDone(done, keys)?.outcome.seen, { head: 'h' })
   })
 
   it('carries an answer, or why there is none', () => {
