@@ -20,8 +20,6 @@ type TargetRequest = {
   readonly body?: string
   /** A longer response is cut. */
   readonly maxResponseBytes?: number
-  /** Returns the body as text too. */
-  readonly keepsText?: boolean
   readonly attempt: Pick<Attempt, 'signal' | 'timeoutMs'>
 }
 
@@ -30,7 +28,7 @@ export type TargetResponse = {
   readonly headers: IncomingMessage['headers']
   /** The body as a JSON object or array; empty when it is not one or was cut. */
   readonly json: Readonly<Record<string, unknown>>
-  readonly text?: string
+  readonly text: string
 }
 
 /**
@@ -66,8 +64,7 @@ export const requestTarget = async (url: URL, request: TargetRequest): Promise<T
     })
     const { statusCode: status = 0 } = response
     const text = await readBody(response, request.maxResponseBytes ?? defaultMaxBytes, signal)
-    const json = parseJsonObject(text)
-    return { status, headers: response.headers, json, ...(request.keepsText && { text }) }
+    return { status, headers: response.headers, json: parseJsonObject(text), text }
   } catch (error) {
     throw toConnectionError(request.target, error, connection, signal)
   } finally {

@@ -1,15 +1,17 @@
-import { hookScopes, type HookSettings } from '../../shared/config/source.ts'
+import { type HookRef, hookScopes, type HookSettings } from '../../shared/config/source.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { toPlainLine } from '../../shared/text.ts'
 import type { TargetResponse } from '../delivery/request.ts'
 import type { TokenSource } from '../delivery/token.ts'
 import { githubPauseMs } from '../util/http-retry-after.ts'
-import { valueAt } from '../util/payload-path.ts'
-import { createApiRequest, describeRefusal, listAll } from './api-request.ts'
-import { githubDeliveries, hooksOf, toDelivery } from './github-deliveries.ts'
-import type { SenderHook, Source } from './source.ts'
+import { textAt, valueAt } from '../util/payload-path.ts'
+import { type ApiRequest, createApiRequest, goneHint, nextPath } from './api-request.ts'
+import { createHookCalls, scopeMissing, toList } from './hook-calls.ts'
+import { listPast, toFetched } from './past.ts'
+import type { Past, PastDelivery, SenderHook, Source } from './source.ts'
 
 const title = 'GitHub'
+const perPage = 100
 
 /**
  * The hooks of repositories and organisations (docs.github.com/rest/repos/webhooks, rest/orgs/webhooks). An
@@ -24,56 +26,54 @@ export const createGithubSource = (apiUrl: string | undefined, token: TokenSourc
     token,
     toFailure: (path, response) => toFailure(path, response, token),
   })
-  return {
+  const calls = createHookCalls({
     title,
-    listHooks: async (repository, signal) => {
-      const path = `${hooksOf(repository)}?per_page=100`
-      const list = await listAll(request, path, { title, baseUrl }, { signal, hints })
-      return list.flatMap(toHook)
-    },
-    createHook: async (repository, settings, signal) => {
-      const response = await request(hooksOf(repository), {
-        signal,
-        hints,
-        handles: [422],
-        body: { name: 'web', ...toBody(settings) },
-        method: 'POST',
-      })
-      if (response.status === 422) throw refused(response)
-      const id = valueAt(response.json, ['id'])
-      if (typeof id !== 'number')
-        throw new DoorwardError('source-failed', `${title} did not say which hook it made`)
-      return id
-    },
-    updateHook: async ({ repository, hookId }, settings, signal) => {
-      const response = await request(`${hooksOf(repository)}/${hookId}`, {
-        signal,
-        hints,
-        handles: [422],
-        // Whole: without its secret, GitHub would remove it.
-        body: toBody(settings),
-        method: 'PATCH',
-      })
-      if (response.status === 422) throw refused(response)
-    },
-    deleteHook: async ({ repository, hookId }, signal) => {
-      // Says whether it may be seen at all: GitHub answers 404 without the scope too.
-      await request(`${hooksOf(repository)}?per_page=1`, { signal, hints })
-      const path = `${hooksOf(repository)}/${hookId}`
-      const { status } = await request(path, { signal, method: 'DELETE', hints, handles: [404] })
-      return status !== 404
-    },
-    pingHook: async ({ repository, hookId }, signal) => {
-      await request(`${hooksOf(repository)}/${hookId}/pings`, { signal, method: 'POST', hints })
-    },
-    lastDeliveries: async ({ repository, hookId }, signal) => {
-      const path = `${hooksOf(repository)}/${hookId}/deliveries?per_page=30`
-      const { json } = await request(path, { signal, hints })
-      return (Array.isArray(json) ? (json as unknown[]) : []).flatMap(toDelivery)
-    },
-    past: githubDeliveries(request, baseUrl),
-  }
+    baseUrl,
+    request,
+    hooksOf,
+    toBody,
+    newBody: { name: 'web' },
+    toHook,
+    updateMethod: 'PATCH',
+    pingPath: 'pings',
+    lastPath: 'deliveries?per_page=30',
+    toDelivery,
+    hints,
+  })
+  return { title, ...calls, past: createPast(request, baseUrl) }
 }
+
+/**
+ * The deliveries that GitHub keeps for three days. It lists the newest first and filters by no time; one can
+ * appear minutes after it was sent.
+ */
+const createPast = (request: ApiRequest, baseUrl: string): Past => ({
+  list: async (hook, { ms, etag }, signal) => {
+    let path = `${deliveriesOf(hook)}?per_page=${perPage}`
+    return listPast(ms, perPage, async (page) => {
+      const given = page === 1 ? etag : undefined
+      const options = { signal, etag: given, handles: [304], hints: pastHints }
+      const { status, json, headers } = await request(path, options)
+      if (status === 304) return 'same'
+      const next = nextPath(headers['link']?.toString(), baseUrl)
+      path = next ?? path
+      const deliveries = toList(json, title).flatMap(toDelivery)
+      return { deliveries, headers, hasMore: next !== undefined }
+    })
+  },
+  fetch: async (hook, id, signal) => {
+    const path = `${deliveriesOf(hook)}/${encodeURIComponent(id)}`
+    // 404 and 410: it is too old.
+    const { json } = await request(path, { signal, handles: [404, 410], hints: pastHints })
+    return toFetched(valueAt(json, ['request', 'payload']), valueAt(json, ['request', 'headers']))
+  },
+})
+
+const hooksOf = (repository: string): string =>
+  repository.includes('/') ? `/repos/${repository}/hooks` : `/orgs/${repository}/hooks`
+
+const deliveriesOf = ({ repository, hookId }: HookRef): string =>
+  `${hooksOf(repository)}/${hookId}/deliveries`
 
 const toBody = ({ url, secret, events }: HookSettings) => ({
   active: true,
@@ -83,27 +83,40 @@ const toBody = ({ url, secret, events }: HookSettings) => ({
 
 const toHook = (item: unknown): SenderHook[] => {
   const id = valueAt(item, ['id'])
-  if (typeof id !== 'number') return []
   const events = valueAt(item, ['events'])
-  const code = valueAt(item, ['last_response', 'code'])
-  const words = valueAt(item, ['last_response', 'message'])
+  if (typeof id !== 'number') return []
   return [
     {
       id,
-      url: String(valueAt(item, ['config', 'url']) ?? ''),
+      url: textAt(item, 'config', 'url') ?? '',
       isActive: valueAt(item, ['active']) === true,
       events: (Array.isArray(events) ? (events as unknown[]) : []).map(String),
-      ...(typeof code === 'number' && {
-        lastAnswer: toPlainLine(`${code} ${typeof words === 'string' ? words : ''}`).slice(0, 100),
-      }),
     },
   ]
 }
 
-const refused = (response: TargetResponse): DoorwardError =>
-  new DoorwardError('source-failed', `${title} refuses the hook: ${describeRefusal(response)}`, {
-    hint: 'does server.public_url name an address that GitHub can reach?',
-  })
+const toDelivery = (item: unknown): PastDelivery[] => {
+  const id = valueAt(item, ['id'])
+  const deliveryId = textAt(item, 'guid')
+  const at = textAt(item, 'delivered_at')
+  if ((typeof id !== 'number' && typeof id !== 'string') || deliveryId === undefined) return []
+  if (at === undefined) return []
+  const action = textAt(item, 'action')
+  const code = Number(valueAt(item, ['status_code']))
+  const words = `${code > 0 ? code : ''} ${textAt(item, 'status') ?? ''}`
+  return [
+    {
+      id: String(id),
+      deliveryId,
+      at,
+      event: textAt(item, 'event') ?? '',
+      isOk: code >= 200 && code < 300,
+      isAccepted: code === 202,
+      answer: toPlainLine(words).slice(0, 100),
+      ...(action !== undefined && { action }),
+    },
+  ]
+}
 
 /** A rate limit, or a scope that the token lacks: GitHub answers 403 or 404 to both. */
 const toFailure = (
@@ -127,16 +140,10 @@ const toFailure = (
   const needed = hookScopes('github', path.startsWith('/orgs/') ? 'name' : 'owner/name')
   const scopes = granted.split(',').map((scope) => scope.trim())
   if (needed.some((scope) => scopes.includes(scope))) return undefined
-  const [first] = needed
-  const { tokenEnv, provider = 'github' } = token
-  return new DoorwardError('scope-missing', `the token may not manage hooks: it lacks ${first}`, {
-    hint:
-      tokenEnv === undefined
-        ? `doorward oauth login ${provider} --scopes ${[...scopes, first].join(',')}`
-        : `give the token in ${tokenEnv} the scope ${first}`,
-  })
+  return scopeMissing(token, needed[0], scopes)
 }
 
+const pastHints = { 404: goneHint }
 const hints = {
   301: 'it was renamed: use its new name',
   307: 'it was renamed: use its new name',

@@ -1,13 +1,18 @@
-import { hookScopes, type HookSettings } from '../../shared/config/source.ts'
+import { isDeepStrictEqual } from 'node:util'
+import { type HookRef, hookScopes, type HookSettings } from '../../shared/config/source.ts'
 import { DoorwardError } from '../../shared/errors.ts'
+import { toPlainLine } from '../../shared/text.ts'
 import type { TargetResponse } from '../delivery/request.ts'
 import type { TokenSource } from '../delivery/token.ts'
 import { textAt, valueAt } from '../util/payload-path.ts'
-import { createApiRequest, describeRefusal, listAll } from './api-request.ts'
-import { gitlabDeliveries, toDelivery } from './gitlab-deliveries.ts'
-import type { SenderHook, Source } from './source.ts'
+import { type ApiRequest, createApiRequest, goneHint } from './api-request.ts'
+import { createHookCalls, type HookDialect, scopeMissing, toList } from './hook-calls.ts'
+import { listPast, toFetched } from './past.ts'
+import { maxListed, type Past, type PastDelivery, type SenderHook, type Source } from './source.ts'
 
 const title = 'GitLab'
+/** GitLab refuses more. */
+const perPage = 20
 
 /** The switches of a hook by the event that they are for, as a payload names it in `object_kind`. */
 const projectSwitches: Readonly<Record<string, string>> = {
@@ -56,59 +61,59 @@ export const createGitlabSource = (apiUrl: string | undefined, token: TokenSourc
     const { status } = await request(`${project}?per_page=1`, options)
     return status === 404 ? group : project
   }
-  return {
+  const calls = createHookCalls({
     title,
-    listHooks: async (name, signal) => {
-      const path = `${await hooksOf(name, signal)}?per_page=100`
-      const list = await listAll(request, path, { title, baseUrl }, { signal, hints })
-      return list.flatMap(toHook)
-    },
-    createHook: async (name, settings, signal) => {
-      const path = await hooksOf(name, signal)
-      const response = await request(path, {
-        signal,
-        hints,
-        handles: [422],
-        method: 'POST',
-        body: toBody(settings, path),
+    baseUrl,
+    request,
+    hooksOf,
+    toBody,
+    toHook,
+    updateMethod: 'PUT',
+    pingPath: 'test/push_events',
+    lastPath: 'events?per_page=20',
+    toDelivery: toDelivery(1),
+    hints,
+  })
+  return { title, ...calls, past: createPast(request, hooksOf) }
+}
+
+/**
+ * The deliveries that GitLab keeps for seven days, since version 17.3. Its list has them whole, the newest
+ * first; there is none of one delivery, so its page is read again. Mail addresses in them are replaced by
+ * `[REDACTED]`.
+ */
+const createPast = (request: ApiRequest, hooksOf: HookDialect['hooksOf']): Past => {
+  const eventsOf = async ({ repository, hookId }: HookRef, signal: AbortSignal) =>
+    `${await hooksOf(repository, signal)}/${hookId}/events`
+  const readPage = async (path: string, page: number, signal: AbortSignal) => {
+    const query = `?per_page=${perPage}&page=${page}`
+    const { json, headers } = await request(`${path}${query}`, { signal, hints: pastHints })
+    const items = toList(json, title)
+    return { items, headers, hasMore: items.length === perPage }
+  }
+  return {
+    list: async (hook, { ms }, signal) => {
+      const path = await eventsOf(hook, signal)
+      return listPast(ms, perPage, async (page) => {
+        const { items, ...more } = await readPage(path, page, signal)
+        return { deliveries: items.flatMap(toDelivery(page)), ...more }
       })
-      const id = valueAt(response.json, ['id'])
-      if (typeof id === 'number') return id
-      throw refused(response)
     },
-    updateHook: async ({ repository, hookId }, settings, signal) => {
-      const path = await hooksOf(repository, signal)
-      const response = await request(`${path}/${hookId}`, {
-        signal,
-        hints,
-        handles: [422],
-        method: 'PUT',
-        // With the secret: a change of the URL alone would remove it.
-        body: toBody(settings, path),
-      })
-      if (response.status === 422) throw refused(response)
+    fetch: async (hook, place, signal) => {
+      const path = await eventsOf(hook, signal)
+      const [first = 1, id = 0] = place.split(':').map(Number)
+      // What came since pushes it to a later page.
+      for (let page = first; page <= maxListed / perPage; page += 1) {
+        const { items, hasMore } = await readPage(path, page, signal)
+        const item = items.find((each) => valueAt(each, ['id']) === id)
+        const payload = valueAt(item, ['request_data'])
+        // What GitLab keeps in place of a payload that is too large.
+        if (isDeepStrictEqual(payload, { oversize: true })) return undefined
+        if (item !== undefined) return toFetched(payload, valueAt(item, ['request_headers']))
+        if (!hasMore || items.every((each) => Number(valueAt(each, ['id'])) < id)) return undefined
+      }
+      return undefined
     },
-    deleteHook: async ({ repository, hookId }, signal) => {
-      const path = await hooksOf(repository, signal)
-      // Says whether the hooks may be seen at all: to others GitLab answers 404 too.
-      await request(`${path}?per_page=1`, { signal, hints })
-      const options = { signal, hints, handles: [404], method: 'DELETE' } as const
-      const { status } = await request(`${path}/${hookId}`, options)
-      return status !== 404
-    },
-    pingHook: async ({ repository, hookId }, signal) => {
-      const path = await hooksOf(repository, signal)
-      // 422: the address did not answer 2xx, or there is no commit yet. Whether one came is seen here.
-      const options = { signal, hints, handles: [422], method: 'POST' } as const
-      await request(`${path}/${hookId}/test/push_events`, options)
-    },
-    lastDeliveries: async ({ repository, hookId }, signal) => {
-      const path = `${await hooksOf(repository, signal)}/${hookId}/events?per_page=20`
-      // Before GitLab 17.3 there is no such list.
-      const { json } = await request(path, { signal, hints, handles: [404] })
-      return (Array.isArray(json) ? (json as unknown[]) : []).flatMap(toDelivery)
-    },
-    past: gitlabDeliveries(request, hooksOf),
   }
 }
 
@@ -145,26 +150,50 @@ const toHook = (item: unknown): SenderHook[] => {
   ]
 }
 
-const refused = (response: TargetResponse): DoorwardError =>
-  new DoorwardError('source-failed', `${title} refuses the hook: ${describeRefusal(response)}`, {
-    hint: 'does server.public_url name an address that GitLab can reach?',
-  })
+/** What names a delivery, in the order of the scheme. */
+const idHeaders = ['webhook-id', 'idempotency-key', 'x-gitlab-event-uuid']
+
+const toDelivery =
+  (page: number) =>
+  (item: unknown): PastDelivery[] => {
+    const id = valueAt(item, ['id'])
+    const at = textAt(item, 'created_at')
+    const headers = Object.entries(valueAt(item, ['request_headers']) ?? {})
+    const [deliveryId] = idHeaders.flatMap((name) =>
+      headers.flatMap(([key, value]) =>
+        key.toLowerCase() === name && typeof value === 'string' ? [value] : [],
+      ),
+    )
+    if (typeof id !== 'number' || at === undefined || deliveryId === undefined) return []
+    const action = textAt(item, 'request_data', 'object_attributes', 'action')
+    const answer = toPlainLine(String(valueAt(item, ['response_status']) ?? '')).slice(0, 100)
+    const trigger = (textAt(item, 'trigger') ?? '').replace(/_hooks$/, '')
+    return [
+      {
+        id: `${page}:${id}`,
+        deliveryId,
+        at,
+        event: textAt(item, 'request_data', 'object_kind') ?? trigger,
+        isOk: /^2\d\d$/.test(answer),
+        isAccepted: answer === '202',
+        answer,
+        ...(action !== undefined && { action }),
+      },
+    ]
+  }
 
 /** RFC 6750 section 3.1, as GitLab answers it. */
 const toFailure = (
   { status, json }: TargetResponse,
-  { tokenEnv, provider = 'gitlab' }: TokenSource,
-): DoorwardError | undefined => {
-  if (status !== 403 || json['error'] !== 'insufficient_scope') return undefined
-  const [scope] = hookScopes('gitlab', '')
-  return new DoorwardError('scope-missing', `the token may not manage hooks: it lacks ${scope}`, {
-    hint:
-      tokenEnv === undefined
-        ? `doorward oauth login ${provider} --scopes openid,${scope}`
-        : `give the token in ${tokenEnv} the scope ${scope}`,
-  })
-}
+  token: TokenSource,
+): DoorwardError | undefined =>
+  status === 403 && json['error'] === 'insufficient_scope'
+    ? scopeMissing(token, hookScopes('gitlab', '')[0], ['openid'])
+    : undefined
 
+const pastHints = {
+  404: `${goneHint}; before GitLab 17.3 there is no such list: write catch_up: off`,
+}
 const hints = {
   301: 'it was moved: use its new path',
   403: 'only maintainers of a project and owners of a group manage its hooks',

@@ -15,7 +15,7 @@ import type { OAuth } from '../oauth/oauth.ts'
 import type { Engine } from '../webhook/engine.ts'
 import { createGithubSource } from './github-source.ts'
 import { createGitlabSource } from './gitlab-source.ts'
-import type { ListedDelivery, PastSource, SenderHook, Source } from './source.ts'
+import type { PastDelivery, PastSource, SenderHook, Source } from './source.ts'
 import { createStripeSource } from './stripe-source.ts'
 
 /** For a hook whose deliveries are only read: no name in .invalid ever leads anywhere (RFC 6761). */
@@ -95,27 +95,26 @@ export class Hooks {
     if (check) return hook ? { state: 'exists', hookId: hook.id, url } : { state: 'missing', url }
     if (!webhook) throw notFound(path)
     const settings = { url, secret: this.#secretOf(webhook, provider), events: eventsOf(webhook) }
-    if (!hook) {
-      const hookId = await source.createHook(repository, settings, signal)
-      return { state: 'created', hookId, url, events: settings.events }
-    }
-    await source.updateHook({ repository, hookId: hook.id }, settings, signal)
-    return { state: 'updated', hookId: hook.id, url, events: settings.events }
+    const hookId = await source.saveHook({ repository, hookId: hook?.id }, settings, signal)
+    return { state: hook ? 'updated' : 'created', hookId, url, events: settings.events }
   }
 
   /** Has the sender ping a webhook, and waits for what comes. */
   async ping(path: string, signal: AbortSignal): Promise<PingedHook> {
     const { own, source } = this.#connected(path)
-    const arrival = this.#nextEvent(path, signal)
+    const control = new AbortController()
+    const arrival = this.#nextEvent(path, AbortSignal.any([signal, control.signal]))
     try {
       await source.pingHook(own, signal)
-      const event = await arrival.event
+      const timer = setTimeout(() => control.abort(), this.#parts.pingMs ?? pingMs)
+      const event = await arrival
+      clearTimeout(timer)
       if (event) return { arrived: true, event }
     } finally {
-      arrival.stop()
+      control.abort()
     }
     // Senders list a delivery some time after it was sent.
-    const [last] = await source.lastDeliveries(own, signal).catch((): ListedDelivery[] => [])
+    const last = await source.lastDelivery(own, signal).catch(() => undefined)
     return { arrived: false, ...(last && !last.isOk && { answer: last.answer }) }
   }
 
@@ -141,7 +140,7 @@ export class Hooks {
       const hooks = await source.listHooks(own.repository, signal)
       const hook = hooks.find(({ id }) => id === own.hookId)
       if (!hook) return { ...summary, state: 'missing' }
-      const [last] = await source.lastDeliveries(own, signal)
+      const last = await source.lastDelivery(own, signal)
       return {
         ...summary,
         state: !hook.isActive ? 'off' : this.#isHere(hook, path, own) ? 'active' : 'moved',
@@ -157,7 +156,7 @@ export class Hooks {
   }
 
   #toLast(
-    { at, event, isOk, answer, deliveryId }: ListedDelivery,
+    { at, event, isOk, answer, deliveryId }: PastDelivery,
     path: string,
   ): NonNullable<HookSummary['last']> {
     const records = this.#parts.events.list({ limit: Number.MAX_SAFE_INTEGER, webhook: path })
@@ -171,24 +170,16 @@ export class Hooks {
     return publicUrl === undefined || isSameUrl(hook.url, toUrl(publicUrl, path))
   }
 
-  /** The next new event of a webhook; undefined when none came in time. */
-  #nextEvent(path: string, signal: AbortSignal) {
-    let stop = () => {}
+  /** The next new event of a webhook; undefined when none came before the signal. */
+  async #nextEvent(path: string, signal: AbortSignal): Promise<EventRecord | undefined> {
+    let unfollow = () => {}
     const event = new Promise<EventRecord | undefined>((resolve) => {
-      const leave = () => resolve(undefined)
-      const timer = setTimeout(leave, this.#parts.pingMs ?? pingMs)
-      const unfollow = this.#parts.events.follow(({ record, before }) => {
+      signal.addEventListener('abort', () => resolve(undefined), { once: true })
+      unfollow = this.#parts.events.follow(({ record, before }) => {
         if (before === undefined && record.webhook === path) resolve(record)
       })
-      signal.addEventListener('abort', leave, { once: true })
-      stop = () => {
-        clearTimeout(timer)
-        unfollow()
-        signal.removeEventListener('abort', leave)
-        leave()
-      }
     })
-    return { event, stop: () => stop() }
+    return event.finally(unfollow)
   }
 
   #connected(path: string): { readonly own: HookSource; readonly source: Source } {

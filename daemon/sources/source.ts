@@ -7,11 +7,9 @@ export type SenderHook = {
   readonly url: string
   readonly isActive: boolean
   readonly events: readonly string[]
-  /** How its last delivery was answered, in the words of the sender. */
-  readonly lastAnswer?: string
 }
 
-export type ListedDelivery = {
+export type PastDelivery = {
   /** What names the delivery in its headers: the same whenever it is sent again. */
   readonly deliveryId: string
   readonly at: string
@@ -19,9 +17,6 @@ export type ListedDelivery = {
   readonly isOk: boolean
   /** What the sender got as an answer: a status and its words, or why there was none. */
   readonly answer: string
-}
-
-export type PastDelivery = ListedDelivery & {
   /** Of this attempt: a delivery that is sent again has another. */
   readonly id: string
   readonly action?: string
@@ -45,25 +40,22 @@ export type Source = {
   /** Its name, for people. */
   readonly title: string
   readonly listHooks: (repository: string, signal: AbortSignal) => Promise<SenderHook[]>
-  /** Returns the id of the hook. */
-  readonly createHook: (
-    repository: string,
+  /** Makes it where there is no number yet; else sets everything, also of one that was switched off. */
+  readonly saveHook: (
+    hook: { readonly repository: string; readonly hookId: number | undefined },
     settings: HookSettings,
     signal: AbortSignal,
   ) => Promise<number>
-  /** Sets everything: a hook that somebody changed or switched off works again. */
-  readonly updateHook: (hook: HookRef, settings: HookSettings, signal: AbortSignal) => Promise<void>
   /** False when it was gone. */
   readonly deleteHook: (hook: HookRef, signal: AbortSignal) => Promise<boolean>
   readonly pingHook: (hook: HookRef, signal: AbortSignal) => Promise<void>
-  /** The newest first. */
-  readonly lastDeliveries: (hook: HookRef, signal: AbortSignal) => Promise<ListedDelivery[]>
+  readonly lastDelivery: (hook: HookRef, signal: AbortSignal) => Promise<PastDelivery | undefined>
   readonly past: Past
 }
 
 /** What a sender keeps of what it sent. */
 export type Past = {
-  /** Since a time at the sender; without one only what time it is there. `same` as the list with the etag. */
+  /** Since a time at the sender; without one what time it is there. `same` as the list with the etag. */
   readonly list: (
     hook: HookRef,
     since: { readonly ms?: number | undefined; readonly etag?: string | undefined },

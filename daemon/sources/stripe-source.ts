@@ -2,8 +2,10 @@ import type { WebhookSource } from '../../shared/config/source.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import type { TokenSource } from '../delivery/token.ts'
 import { textAt, valueAt } from '../util/payload-path.ts'
-import { createApiRequest, parseText } from './api-request.ts'
-import { maxListed, type PastDelivery, type PastSource } from './source.ts'
+import { createApiRequest } from './api-request.ts'
+import { toList } from './hook-calls.ts'
+import { listPast, toFetched } from './past.ts'
+import type { PastDelivery, PastSource } from './source.ts'
 
 const title = 'Stripe'
 const perPage = 100
@@ -31,50 +33,32 @@ export const createStripeSource = (
   return {
     title,
     past: {
-      list: async (_hook, { ms: sinceMs }, signal) => {
-        const deliveries: PastDelivery[] = []
-        const since = Math.floor((sinceMs ?? 0) / 1000)
-        let nowMs = Number.NaN
-        let isWhole = false
+      list: async (_hook, { ms }, signal) => {
         let after = ''
-        for (let page = 1; !isWhole && page <= maxListed / perPage; page += 1) {
-          const query = sinceMs === undefined ? 'limit=1' : `limit=${perPage}&created[gte]=${since}`
-          const listed = await request(`/v1/events?${query}${after}`, { signal, isLarge: true })
-          if (page === 1) nowMs = dateOf(listed.headers['date'])
-          const { items, hasMore } = readList(listed.text)
-          isWhole = sinceMs === undefined || !hasMore || items.length === 0
-          if (sinceMs !== undefined) deliveries.push(...items.flatMap(toPastDelivery))
+        const list = await listPast(ms, perPage, async () => {
+          const { json, headers } = await request(`/v1/events?limit=${perPage}${after}`, { signal })
+          const items = toList(valueAt(json, ['data']), title)
           after = `&starting_after=${encodeURIComponent(textAt(items.at(-1), 'id') ?? '')}`
+          const hasMore = valueAt(json, ['has_more']) === true
+          return { deliveries: items.flatMap(toPastDelivery), headers, hasMore }
+        })
+        if (list === 'same') return list
+        const { deliveries, nowMs } = list
+        return {
+          ...list,
+          deliveries:
+            mode === 'poll'
+              ? deliveries.map((each) => ({ ...each, isAccepted: false }))
+              : deliveries.filter(({ at }) => Date.parse(at) <= nowMs - settledMs),
         }
-        if (mode === 'poll')
-          return {
-            deliveries: deliveries.map((each) => ({ ...each, isAccepted: false })),
-            nowMs,
-            isWhole,
-          }
-        const settled = deliveries.filter(({ at }) => Date.parse(at) <= nowMs - settledMs)
-        return { deliveries: settled, nowMs, isWhole }
       },
       fetch: async (_hook, id, signal) => {
         const path = `/v1/events/${encodeURIComponent(id)}`
-        const { status, text } = await request(path, { signal, isLarge: true, handles: [404] })
-        if (status === 404 || text === undefined) return undefined
-        return { rawHeaders: ['content-type', 'application/json'], bytes: Buffer.from(text) }
+        const { status, json } = await request(path, { signal, handles: [404] })
+        return status === 404 ? undefined : toFetched(json, {})
       },
     },
   }
-}
-
-const dateOf = (header: string | undefined): number => {
-  const ms = Date.parse(header ?? '')
-  return Number.isNaN(ms) ? Date.now() : ms
-}
-
-const readList = (text: string | undefined) => {
-  const document = parseText(text)
-  const items = valueAt(document, ['data'])
-  if (!Array.isArray(items)) throw new DoorwardError('source-failed', `${title} returned no list`)
-  return { items: items as unknown[], hasMore: valueAt(document, ['has_more']) === true }
 }
 
 const toPastDelivery = (item: unknown): PastDelivery[] => {

@@ -1,0 +1,108 @@
+import type { HookSettings } from '../../shared/config/source.ts'
+import { DoorwardError } from '../../shared/errors.ts'
+import { toPlainLine } from '../../shared/text.ts'
+import type { TokenSource } from '../delivery/token.ts'
+import { valueAt } from '../util/payload-path.ts'
+import { type ApiRequest, type ApiResponse, nextPath } from './api-request.ts'
+import type { PastDelivery, SenderHook, Source } from './source.ts'
+
+/** How the hooks of a sender differ from those of others. */
+export type HookDialect = {
+  readonly title: string
+  readonly baseUrl: string
+  readonly request: ApiRequest
+  /** The path of the hooks of a repository or project, or of an organisation or group. */
+  readonly hooksOf: (repository: string, signal: AbortSignal) => string | Promise<string>
+  /** Whole: without its secret, a sender would remove it. */
+  readonly toBody: (settings: HookSettings, path: string) => object
+  readonly newBody?: object
+  readonly toHook: (item: unknown) => SenderHook[]
+  readonly updateMethod: 'PATCH' | 'PUT'
+  readonly pingPath: string
+  readonly lastPath: string
+  readonly toDelivery: (item: unknown) => PastDelivery[]
+  readonly hints: Readonly<Record<number, string>>
+}
+
+export const createHookCalls = ({
+  title,
+  request,
+  hooksOf,
+  hints,
+  ...dialect
+}: HookDialect): Omit<Source, 'title' | 'past'> => ({
+  listHooks: async (repository, signal) => {
+    const hooks: SenderHook[] = []
+    let path: string | undefined = `${await hooksOf(repository, signal)}?per_page=100`
+    // No repository has as many as ten pages hold.
+    for (let page = 1; path !== undefined && page <= 10; page += 1) {
+      const { json, headers }: ApiResponse = await request(path, { signal, hints })
+      hooks.push(...toList(json, title).flatMap(dialect.toHook))
+      path = nextPath(headers['link']?.toString(), dialect.baseUrl)
+    }
+    return hooks
+  },
+  saveHook: async ({ repository, hookId }, settings, signal) => {
+    const path = await hooksOf(repository, signal)
+    const body = dialect.toBody(settings, path)
+    const response = await request(hookId === undefined ? path : `${path}/${hookId}`, {
+      signal,
+      hints,
+      handles: [422],
+      method: hookId === undefined ? 'POST' : dialect.updateMethod,
+      body: hookId === undefined ? { ...dialect.newBody, ...body } : body,
+    })
+    const id = hookId ?? valueAt(response.json, ['id'])
+    if (response.status !== 422 && typeof id === 'number') return id
+    const why = describeRefusal(response.json)
+    throw new DoorwardError('source-failed', `${title} refuses the hook: ${why}`, {
+      hint: `does server.public_url name an address that ${title} can reach?`,
+    })
+  },
+  deleteHook: async ({ repository, hookId }, signal) => {
+    const path = await hooksOf(repository, signal)
+    // Says whether the hooks may be seen at all: without the scope senders answer 404 too.
+    await request(`${path}?per_page=1`, { signal, hints })
+    const options = { signal, hints, handles: [404], method: 'DELETE' } as const
+    const { status } = await request(`${path}/${hookId}`, options)
+    return status !== 404
+  },
+  pingHook: async ({ repository, hookId }, signal) => {
+    const path = `${await hooksOf(repository, signal)}/${hookId}/${dialect.pingPath}`
+    // 422: the address did not answer 2xx, or there is no commit yet. Whether one came is seen here.
+    await request(path, { signal, hints, handles: [422], method: 'POST' })
+  },
+  lastDelivery: async ({ repository, hookId }, signal) => {
+    const path = `${await hooksOf(repository, signal)}/${hookId}/${dialect.lastPath}`
+    // 404: before GitLab 17.3 there is no such list.
+    const { json, status } = await request(path, { signal, hints, handles: [404] })
+    return status === 404 ? undefined : toList(json, title).flatMap(dialect.toDelivery)[0]
+  },
+})
+
+export const toList = (json: unknown, title: string): readonly unknown[] => {
+  if (Array.isArray(json)) return json as readonly unknown[]
+  throw new DoorwardError('source-failed', `${title} returned no list`)
+}
+
+/** The words of a refusal that are safe to show, such as `Hook already exists on this repository`. */
+const describeRefusal = (json: unknown): string => {
+  const errors = valueAt(json, ['errors'])
+  const reasons = (Array.isArray(errors) ? (errors as unknown[]) : [])
+    .map((error) => (typeof error === 'string' ? error : valueAt(error, ['message'])))
+    .filter((reason) => typeof reason === 'string')
+  const text = reasons.length > 0 ? reasons.join('; ') : valueAt(json, ['message'])
+  return typeof text === 'string' ? toPlainLine(text).slice(0, 200) : 'it does not say why'
+}
+
+export const scopeMissing = (
+  { tokenEnv, provider }: TokenSource,
+  scope: string,
+  otherScopes: readonly string[],
+): DoorwardError =>
+  new DoorwardError('scope-missing', `the token may not manage hooks: it lacks ${scope}`, {
+    hint:
+      tokenEnv === undefined
+        ? `doorward oauth login ${provider} --scopes ${[...otherScopes, scope].join(',')}`
+        : `give the token in ${tokenEnv} the scope ${scope}`,
+  })
