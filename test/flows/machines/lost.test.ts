@@ -87,6 +87,20 @@ describe('a machine or a connection that is lost', () => {
     return report
   }
 
+  it('leaves a run that takes longer than that with its worker', async () => {
+    await startWorker('first')
+    const id = await accepted('long')
+    const report = await runOf('first')
+    // At a third of the time each.
+    const extensions = () => broker.log().split('"+WPI"').length - 1
+    const before = extensions()
+    while (extensions() < before + 4) await new Promise((resolve) => setTimeout(resolve, 50))
+    report.release()
+    const { state, attempts, machine } = await untilFinished(door, id)
+    assert.deepEqual([state, attempts, reports.unread()], ['done', 1, 0])
+    assert.ok(machine)
+  })
+
   it('runs again elsewhere, marked, what a killed worker had', async () => {
     await startWorker('first')
     const id = await accepted('killed')
