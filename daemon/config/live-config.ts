@@ -140,6 +140,8 @@ export class LiveConfig {
     this.#settling?.abort()
     clearTimeout(this.#retryTimer)
     clearTimeout(this.#warnTimer)
+    // A daemon that runs for a moment says what is wrong too.
+    if (this.#warnTimer) this.#logWarnings()
     await this.#watch?.close()
     await this.#lastReading
   }
