@@ -59,7 +59,7 @@ export class Answers {
   readonly #delivering = new Map<string, Held>()
   #consuming: ConsumerMessages | undefined
   #connection: Link['nc'] | undefined
-  #isActive = false
+  isActive = false
   #isDraining = false
   /** How many runs were given to a second machine. */
   redelivered = 0
@@ -68,19 +68,19 @@ export class Answers {
     this.#parts = parts
     parts.memory.events.follow(({ record }) => this.#follow(record))
     parts.broker.onLink((link) => {
-      if (this.#isActive) void this.#listen(link)
+      if (this.isActive) void this.#listen(link)
     })
   }
 
   start(): void {
-    this.#isActive = true
+    this.isActive = true
     const { link } = this.#parts.broker
     if (link) void this.#listen(link)
   }
 
   /** Takes no more: those that are on their way come again, here or to the next process. */
   stop(): void {
-    this.#isActive = false
+    this.isActive = false
     void this.#consuming?.close()
     this.#consuming = undefined
   }
@@ -109,7 +109,7 @@ export class Answers {
       this.#connection = nc
       nc.subscribe(`${progressSubject}.${id}`, {
         callback: (error, message) => {
-          if (!error && this.#isActive) void this.#noteProgress(message.data)
+          if (!error && this.isActive) void this.#noteProgress(message.data)
         },
       })
     }
@@ -126,7 +126,7 @@ export class Answers {
           )
         },
       })
-      if (!this.#isActive) this.stop()
+      if (!this.isActive) this.stop()
     } catch (error) {
       log.warn({ error: errorName(error) }, 'answers of workers cannot be read')
     }
@@ -182,7 +182,7 @@ export class Answers {
     const known = this.#delivering.get(id)
     if (known) return known.replace(message)
     // It came in the last moment: the next process takes it.
-    if (!this.#isActive) return message.nak()
+    if (!this.isActive) return message.nak()
     const record = memory.events.record(id)
     if (record && isFinal(record.state) && record.code !== 'event-dropped') return message.ack()
     // By the process before a restart.

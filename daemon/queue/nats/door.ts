@@ -40,14 +40,22 @@ export class Door {
   /** Runs that the broker has lost, and when to publish them again. */
   readonly #lost = new Map<string, { readonly at: number; readonly messageId: string }>()
   #isDraining = false
+  /** The broker has lost runs that this process has not looked for. */
+  #hasLost = false
 
   constructor(parts: DoorParts) {
     this.#parts = parts
     this.answers = new Answers({ ...parts, settled: async (id) => this.#settled(id) })
     parts.memory.events.follow(({ record }) => this.#follow(record))
     parts.broker.onLink((_, isNew) => {
-      if (isNew) this.#findLost()
+      this.#hasLost ||= isNew
+      this.#findLost()
     })
+  }
+
+  start(): void {
+    this.answers.start()
+    this.#findLost()
   }
 
   drain(): void {
@@ -220,9 +228,12 @@ export class Door {
     if (oldest !== undefined && this.#failed.size > maxFailed) this.#failed.delete(oldest)
   }
 
-  /** The broker was restarted, and has lost what waited there. */
+  /** After a restart of the broker, which has lost what waited there. */
   #findLost(): void {
     const { memory, local, broker } = this.#parts
+    // Another process may have taken over, and does this.
+    if (!this.#hasLost || !this.answers.isActive) return
+    this.#hasLost = false
     const now = Date.now()
     // Places in the stream before, which others have now.
     this.#waiting.clear()

@@ -173,7 +173,7 @@ export class NatsQueue implements Queue {
       return
     }
     if (!this.#isStarted) return
-    this.#door?.answers.start()
+    this.#door?.start()
     this.#worker?.start()
     this.#broker.start()
     if (this.#timers.length > 0) return

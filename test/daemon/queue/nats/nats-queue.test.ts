@@ -74,6 +74,21 @@ describe('machines that share a queue', () => {
     assert.equal((await door.answers()).match(/there/g)?.length, 2)
   })
 
+  it('leave what the broker has lost to the process that took over', async () => {
+    const old = await start('door')
+    const id = await old.accept('echo', 'once')
+    old.queue.pause()
+    await broker.kill()
+    await untilTrue(() => !old.isConnected())
+    await broker.start()
+    await untilTrue(old.isConnected)
+    const [other, worker] = [await start('door'), await start('worker')]
+    await other.untilOver(await other.accept('echo', 'after it'))
+    assert.equal(worker.memory.events.record(id), undefined)
+    old.queue.resume()
+    assert.equal((await old.untilOver(id)).state, 'done')
+  })
+
   it('run a delivery once that two doors accept', async () => {
     const [one, two] = [await start('door'), await start('door')]
     await start('worker')
