@@ -142,8 +142,7 @@ export class CatchUp {
     if (source?.provider !== 'stripe' || !this.#journal?.isFinished(source, deliveryId))
       return false
     // What the daemon still knows is handled as ever: it may have failed.
-    const known = this.#parts.events.list({ limit: Infinity, webhook: path })
-    return !known.some((record) => record.deliveryId === deliveryId)
+    return !this.#isKnown(path, deliveryId)
   }
 
   problems(): StatusProblem[] {
@@ -223,14 +222,18 @@ export class CatchUp {
       try {
         fetched = await past.fetch(webhook.source, id, this.#parts.signal)
         if (!this.#isServing()) break
-        if (fetched && (await this.#accept(fetched, webhook))) run += 1
-        else {
+        if (fetched && (await this.#accept(fetched, webhook))) {
+          run += 1
+          // Its details name another delivery: no event would ever finish this one.
+          if (!this.#isKnown(webhook.path, deliveryId))
+            this.#write((journal) => journal.finish(webhook.source, [deliveryId]))
+        } else {
           ;(fetched ? refused : gone).push(delivery)
           this.#write((journal) => journal.finish(webhook.source, [deliveryId]))
         }
         reader.remove([deliveryId])
-      } catch (error) {
-        if (!(error instanceof DoorwardError)) throw error
+      } catch (thrown) {
+        const error = knownError(thrown)
         problem = error.message
         reader.isUnfinished = webhook.catchUp.mode !== 'ask'
         if (!fetched) reader.problem = error
@@ -248,6 +251,11 @@ export class CatchUp {
       waiting,
       ...(problem !== undefined && { problem }),
     }
+  }
+
+  #isKnown(path: string, deliveryId: string): boolean {
+    const known = this.#parts.events.list({ limit: Infinity, webhook: path })
+    return known.some((record) => record.deliveryId === deliveryId)
   }
 
   /** False when the webhook refuses it for good. Throws where it may take it later. */

@@ -4,6 +4,7 @@ import { DoorwardError } from '../../shared/errors.ts'
 import { isFinal } from '../events/event-record.ts'
 import type { EventStore } from '../events/event-store.ts'
 import { maxListed, type PastDelivery, type PastSource } from '../sources/source.ts'
+import { knownError } from '../util/assets.ts'
 import type { CompiledWebhook } from '../webhook/compiled-webhook.ts'
 import { isNamed } from '../webhook/rules/choose.ts'
 import { holds } from '../webhook/rules/filter.ts'
@@ -15,6 +16,8 @@ const againMs = 5 * 60_000
 const hourMs = 60 * 60_000
 const minRetryMs = 30_000
 const maxRetryMs = 15 * 60_000
+/** No sender asks for a longer pause. */
+const maxAskedMs = 24 * hourMs
 
 /** A webhook whose deliveries are caught up. */
 export type ReadWebhook = Pick<CompiledWebhook, 'path' | 'rules'> & {
@@ -95,17 +98,19 @@ export class HookReader {
       const before = new Set(this.waiting.map(({ deliveryId }) => deliveryId))
       this.waiting = unfinished.filter(({ deliveryId }) => !known.has(deliveryId))
       const oldest = unfinished[0] ? Date.parse(unfinished[0].at) : Infinity
-      journal.moveCursor(hook, Math.max(cursor, Math.min(oldest, list.nowMs - overlapMs)))
+      const reached = Math.max(cursor, Math.min(oldest, list.nowMs - overlapMs))
+      // A time to come, from a clock that was wrong, would hide all that is sent until then.
+      journal.moveCursor(hook, Math.min(reached, list.nowMs))
       const more = this.waiting.filter(({ deliveryId }) => !before.has(deliveryId)).length
       if (more > 0) {
         this.#quiet = 0
         this.#dueMs = nowMs + Math.min(this.#dueMs - nowMs, everyMs ?? hourMs)
       }
       return more
-    } catch (error) {
-      if (!(error instanceof DoorwardError)) throw error
-      this.problem = error
-      this.pause(error, nowMs)
+    } catch (thrown) {
+      // Whatever a sender answers, the other hooks are read.
+      this.problem = knownError(thrown)
+      this.pause(this.problem, nowMs)
       return 0
     }
   }
@@ -114,7 +119,7 @@ export class HookReader {
   pause(error: DoorwardError, nowMs: number): void {
     const pauseMs = Math.min(minRetryMs * 2 ** this.#failures, maxRetryMs)
     this.#failures += 1
-    this.#dueMs = nowMs + Math.max(pauseMs, error.retryAfterMs ?? 0)
+    this.#dueMs = nowMs + Math.max(pauseMs, Math.min(error.retryAfterMs ?? 0, maxAskedMs))
   }
 
   remove(deliveryIds: readonly string[]): void {

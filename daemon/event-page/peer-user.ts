@@ -13,14 +13,29 @@ export const userOfPeer = async (socket: Socket): Promise<number | 'unlisted' | 
   const { remoteAddress, remotePort, localAddress, localPort } = socket
   if (remoteAddress === undefined || remotePort === undefined) return undefined
   if (localAddress === undefined || localPort === undefined) return undefined
-  const tables = await Promise.all(
-    ['tcp', 'tcp6'].map((name) => readFile(`/proc/net/${name}`, 'utf8').catch(() => '')),
-  )
   return findUser(
-    tables.join('\n'),
+    await readTables(),
     { address: remoteAddress, port: remotePort },
     { address: localAddress, port: localPort },
   )
+}
+
+const readTables = async (): Promise<string> => {
+  const tables = await Promise.all(
+    ['tcp', 'tcp6'].map((name) => readFile(`/proc/net/${name}`, 'utf8').catch(() => '')),
+  )
+  return tables.join('\n')
+}
+
+/** False when another user's program listens on this port. */
+export const isListenerOurs = async (port: number): Promise<boolean> => {
+  const end = `:${toHexPort(port)}`
+  for (const line of (await readTables()).split('\n')) {
+    const [, local = '', , state, , , , user] = line.trim().split(/\s+/)
+    const isListening = state === '0A' && local.endsWith(end)
+    if (isListening && Number(user) !== process.getuid?.()) return false
+  }
+  return true
 }
 
 /** The user of `peer` in the text of the tables, for its connection to `own`. */
@@ -44,14 +59,15 @@ export const findUser = (
 
 /** As the tables write it: IPv4, and IPv4 within IPv6, since either program may use either. */
 const formatEndpoint = ({ address, port }: Endpoint, order: 'BE' | 'LE'): string[] => {
-  const hexPort = port.toString(16).toUpperCase().padStart(4, '0')
   const format = (...words: number[]): string =>
-    `${words.map((word) => toHexWord(word, order)).join('')}:${hexPort}`
+    `${words.map((word) => toHexWord(word, order)).join('')}:${toHexPort(port)}`
   if (address === '::1') return [format(0, 0, 0, 1)]
   const bytes = address.replace(/^::ffff:/, '').split('.')
   const v4 = Buffer.from(bytes.map(Number)).readUInt32BE()
   return [format(v4), format(0, 0, 0xffff, v4)]
 }
+
+const toHexPort = (port: number): string => port.toString(16).toUpperCase().padStart(4, '0')
 
 /** Four bytes, which the kernel prints as a number in its own byte order. */
 const toHexWord = (value: number, order: 'BE' | 'LE'): string => {

@@ -80,8 +80,9 @@ export const createHookCalls = ({
   },
 })
 
+/** A page has at most a hundred items, however long an answer is. */
 export const toList = (json: unknown, title: string): readonly unknown[] => {
-  if (Array.isArray(json)) return json as readonly unknown[]
+  if (Array.isArray(json)) return (json as readonly unknown[]).slice(0, 100)
   throw new DoorwardError('source-failed', `${title} returned no list`)
 }
 

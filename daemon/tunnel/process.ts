@@ -1,5 +1,13 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
-import { closeSync, openSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  fstatSync,
+  openSync,
+  readSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
@@ -62,12 +70,28 @@ export const endProcess = async (own: TunnelProcess): Promise<void> => {
   }
 }
 
+/** Of a longer output its beginning, with the address, and its end are read. */
+const mostRead = 64 * 1024
+const mostKept = 1024 * 1024
+
 export const readOutput = (logFile: string): string => {
   try {
-    return readFileSync(logFile, 'utf8')
+    const file = openSync(logFile, 'r')
+    try {
+      const { size } = fstatSync(file)
+      if (size <= 2 * mostRead) return readPart(file, 0, size)
+      return `${readPart(file, 0, mostRead)}\n${readPart(file, size - mostRead, mostRead)}`
+    } finally {
+      closeSync(file)
+    }
   } catch {
     return ''
   }
+}
+
+const readPart = (file: number, from: number, length: number): string => {
+  const bytes = Buffer.alloc(length)
+  return bytes.toString('utf8', 0, readSync(file, bytes, 0, length, from))
 }
 
 /** Some programs write a line for each request. */
@@ -77,6 +101,11 @@ export const clearOutput = (logFile: string): void => {
   } catch {
     // Of a program that somebody else started there is none.
   }
+}
+
+/** While nothing arrives the output is kept, as it may say why; but not without end. */
+export const trimOutput = (logFile: string): void => {
+  if ((statSync(logFile, { throwIfNoEntry: false })?.size ?? 0) > mostKept) clearOutput(logFile)
 }
 
 /** macOS has no /proc. */

@@ -9,6 +9,7 @@ import { readYaml } from '../../shared/config/yaml.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { openRequest } from '../../shared/network/outgoing.ts'
 import { toPlainLine } from '../../shared/text.ts'
+import { isListenerOurs } from '../event-page/peer-user.ts'
 import { valueAt } from '../util/payload-path.ts'
 
 /** Where a tunnel is to lead, and what its program is run with. */
@@ -162,15 +163,21 @@ const ngrok: TunnelProgram = {
 }
 
 const usualWeb = '127.0.0.1:4040'
+const maxAnswer = 1024 * 1024
 
 const findNgrok = async (place: Place, web: string): Promise<string | undefined> => {
   try {
+    // Another user of this machine could name an address of their own.
+    if (!(await isListenerOurs(Number(web.split(':').at(-1))))) return undefined
     const response = await openRequest(new URL(`http://${web}/api/tunnels`), {
       method: 'GET',
       signal: AbortSignal.timeout(commandMs),
     })
     let text = ''
-    for await (const chunk of response) text += String(chunk)
+    for await (const chunk of response) {
+      text += String(chunk)
+      if (text.length > maxAnswer) return undefined
+    }
     const tunnels = valueAt(parseJson(text), ['tunnels'])
     const own = (Array.isArray(tunnels) ? (tunnels as unknown[]) : []).find(
       (tunnel) =>
@@ -210,6 +217,13 @@ export const programs: Readonly<Record<TunnelName, TunnelProgram>> = {
   cloudflared,
   ngrok,
   zrok,
+}
+
+/** Undefined for anything but an origin with https: what a program writes goes into the configuration. */
+export const toOrigin = (address: string | undefined): string | undefined => {
+  if (address === undefined || !URL.canParse(address)) return undefined
+  const { protocol, origin, href } = new URL(address)
+  return protocol === 'https:' && href === `${origin}/` ? origin : undefined
 }
 
 /** The path of a program. Throws `tunnel-failed`. */
@@ -260,8 +274,8 @@ export const quote = (output: string): string => {
     .filter((line) => !/\bINFO?\b|"lvl":"(info|dbug)"|was empty/.test(line))
     .map((line) => line.replace(/^ERROR: */, '').trim())
   const words = toPlainLine([...new Set(lines)].join(' '))
-    .replaceAll(/(?=[\w-]*\d)[\w-]{24,}/g, '…')
-    .replaceAll(/\?(?!node=)\S+=\S*/g, '?…')
+    .replaceAll(/[\w-]{24,}/g, (word) => (/\d/.test(word) ? '…' : word))
+    .replaceAll(/\?(?!node=)[^\s?=]+=\S*/g, '?…')
   if (words === '') return 'it does not say why'
   return words.length > maxWords ? `${words.slice(0, maxWords)}…` : words
 }

@@ -19,6 +19,7 @@ import {
   readOutput,
   readRecord,
   startProcess,
+  trimOutput,
   type TunnelProcess,
   writeRecord,
 } from './process.ts'
@@ -28,6 +29,7 @@ import {
   type Place,
   programs,
   quote,
+  toOrigin,
   toRefusal,
 } from './programs.ts'
 import { writePublicUrl } from './public-url.ts'
@@ -212,7 +214,7 @@ export class Tunnel {
     if (known !== undefined) return this.#use(known)
     if (this.#process) await endProcess(this.#process)
     this.#process = undefined
-    const url = await program.service?.(place)
+    const url = toOrigin(await program.service?.(place))
     if (url !== undefined) return this.#use(url)
     const args = await program.args(place)
     if (!this.#isOn(signal)) return undefined
@@ -224,7 +226,7 @@ export class Tunnel {
   async #awaitAddress(name: TunnelName, place: Place, signal: AbortSignal): Promise<string> {
     const end = performance.now() + this.#times.address
     while (this.#process && isRunning(this.#process) && performance.now() < end) {
-      const url = await programs[name].address(place, this.#output())
+      const url = toOrigin(await programs[name].address(place, this.#output()))
       if (url !== undefined) {
         await delay(this.#times.settle, undefined, { signal })
         return url
@@ -239,7 +241,7 @@ export class Tunnel {
   async #findAddress(name: TunnelName): Promise<string | undefined> {
     const { address, service } = programs[name]
     const place = await this.#place(name)
-    return this.#process ? address(place, this.#output()) : service?.(place)
+    return toOrigin(await (this.#process ? address(place, this.#output()) : service?.(place)))
   }
 
   /** Pings until the program exits, or one of somebody else has no tunnel for us any more. */
@@ -263,6 +265,7 @@ export class Tunnel {
           )
         const url = await this.#findAddress(name)
         if (url === undefined && !this.#process) return
+        trimOutput(this.#file('tunnel.log'))
         if (url !== undefined && url !== this.#url) await this.#use(url)
       }
       if (this.#state !== 'starting') {
@@ -305,6 +308,7 @@ export class Tunnel {
   /** A new address goes into the configuration; the hooks get it once it is clear whether it works. */
   async #use(url: string): Promise<void> {
     this.#url = url
+    this.#moved = []
     this.#hooksAreDue = true
     this.#hooksFrom = 0
     await this.#record()

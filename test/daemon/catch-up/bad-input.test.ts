@@ -1,10 +1,15 @@
 import assert from 'node:assert/strict'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { CaughtUp } from '../../support/daemon/caught-up.ts'
+import type { Answer } from '../../support/servers/target-server.ts'
 import { type HookServer, secondaryLimit, startHookServer } from '../../support/servers/hook-api.ts'
 
 const minuteMs = 60_000
 const hourMs = 60 * minuteMs
+
+const gatewayOf = ({ apiUrl }: HookServer) => `targets: { github: { api_url: "${apiUrl}" } }\n`
 
 describe('catching up with what goes wrong', () => {
   let server: HookServer
@@ -30,8 +35,7 @@ describe('catching up with what goes wrong', () => {
     secret_env: SECRET
     source: { ${source} }
 `
-    const gateway = `targets: { github: { api_url: "${server.apiUrl}" } }\n`
-    machines.push(await CaughtUp.start(webhooks, gateway))
+    machines.push(await CaughtUp.start(webhooks, gatewayOf(server)))
     return machines.at(-1) as CaughtUp
   }
   const miss = (number: number, more: object = {}) =>
@@ -220,5 +224,49 @@ describe('catching up with what goes wrong', () => {
     await own.pass(hourMs)
     await same.pass(hourMs)
     assert.deepEqual([numbers(own), numbers(same)], [[1], [1]])
+  })
+  it('runs once what a sender lists under an id that its details do not have', async () => {
+    const own = await start('mode: poll')
+    const guid = miss(1)
+    const sent = hook.sent.get(1)
+    if (sent) sent.headers['X-GitHub-Delivery'] = 'another'
+    await own.pass(10 * minuteMs)
+    assert.deepEqual([numbers(own), hook.deliveries[0]?.guid], [[1], guid])
+  })
+
+  it('reads the other hooks and goes on, however long or deep an answer is', async () => {
+    const own = await start('catch_up: all')
+    server.addHook('acme/door', 'https://other.example/github')
+    own.definitions += own.definitions
+      .replace('webhooks:\n', '')
+      .replace('/github', '/other')
+      .replace('1000', '1001')
+    await own.pass(hourMs)
+    miss(1)
+    const deep = `[{"id":7,"x":${'['.repeat(100_000)}${']'.repeat(100_000)}}]`
+    const long = `[${'{"id":1,"guid":"g","delivered_at":"9999-01-01T00:00:00Z","event":"x"},'.repeat(200_000)}7]`
+    server.next(
+      ...[long, deep].map(
+        (body): Answer =>
+          (response) =>
+            void response.end(body),
+      ),
+    )
+    const listed = server.requests.length
+    await own.pass(2 * hourMs)
+    assert.deepEqual(numbers(own), [1])
+    assert.ok(server.requests.slice(listed).some(({ path }) => path.includes('/1001/deliveries')))
+  })
+
+  it('takes no time to come for one up to which everything was read', async () => {
+    const own = await start('catch_up: all')
+    const file = join(own.folder, 'catch-up')
+    const text = await readFile(file, 'utf8')
+    await writeFile(file, text.replace(/ \d{13} \.$/m, ' 9999999999999999 .'), { mode: 0o600 })
+    const next = await CaughtUp.start(own.definitions, gatewayOf(server), own.folder)
+    machines.push(next)
+    miss(1)
+    await next.pass(hourMs)
+    assert.deepEqual(numbers(next), [1])
   })
 })

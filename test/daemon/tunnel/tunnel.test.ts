@@ -8,6 +8,7 @@ import { readConfig } from '../../../daemon/config/live-config.ts'
 import { EventStore } from '../../../daemon/events/event-store.ts'
 import { Hooks } from '../../../daemon/sources/hooks.ts'
 import { Pings } from '../../../daemon/tunnel/pings.ts'
+import { toOrigin } from '../../../daemon/tunnel/programs.ts'
 import { Tunnel } from '../../../daemon/tunnel/tunnel.ts'
 import type { TunnelName } from '../../../shared/api-tunnel.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
@@ -267,5 +268,25 @@ describe('the tunnel', () => {
       /Funnel is not enabled .* https:\/\/login\.tailscale\.com\/f\/funnel\?node=nABC11CNTRL/,
     )
     assert.match(words, /\| allow it on the page that it names/)
+  })
+  it('takes no address that is none, and reads no more than it needs of what a program writes', async () => {
+    await make()
+    const origin = 'https://door.example'
+    assert.equal(toOrigin(`${origin}/`), origin)
+    assert.equal(toOrigin('https://door.example:8443'), 'https://door.example:8443')
+    for (const address of [
+      'http://door.example',
+      'https://ada:secret@door.example',
+      'https://door.example/path',
+      'https://door.example?x',
+      'https://',
+      `${origin}\u001b[31m`,
+    ])
+      assert.equal(toOrigin(address), undefined, address)
+    await programs.refuse('says-nonsense')
+    const words = await refused('cloudflared')
+    assert.match(words, /^cloudflared opens no tunnel: a{40}/)
+    assert.ok(words.length < 500)
+    assert.equal(await gatewayText(), gateway)
   })
 })

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { chmod, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { EventLink } from '../../../shared/api.ts'
+import { isListenerOurs } from '../../../daemon/event-page/peer-user.ts'
 import { prepareHome } from '../../../shared/home/home.ts'
 import type { StartMessage } from '../../../shared/client/spawn.ts'
 import { run } from '../../cli/support/cli.ts'
@@ -168,6 +169,13 @@ describe('another user of this machine', () => {
     assert.match(stderr, /is taken by another program/)
     assert.match(heard, /^GET \/health /)
     assert.doesNotMatch(heard, /authorization|bearer|secret/i)
+  })
+
+  it('that listens where the agent of ngrok usually does names no address for a tunnel', async () => {
+    const squatter = await squatAsOther('127.0.0.1', 0)
+    assert.equal(await isListenerOurs(squatter.port), false)
+    await squatter.end()
+    assert.equal(await isListenerOurs(Number(new URL(daemon.url).port)), true)
   })
 
   it('that takes the port of a daemon that was killed gets no token from any command', async () => {

@@ -54,7 +54,12 @@ const asCloudflared = async () => {
     return refuse(
       'failed to request quick Tunnel: Post "https://api.trycloudflare.com/tunnel": context deadline exceeded',
     )
-  if (args.at(-1) === 'run') {
+  if (state === 'says-nonsense') {
+    log('INF |  Your quick Tunnel has been created! Visit it at:  |')
+    log('INF |  https://ada:secret@door.example  |')
+    log('INF Registered tunnel connection')
+    process.stderr.write(`${'a'.repeat(20_000_000)}\n\u001b[2J`)
+  } else if (args.at(-1) === 'run') {
     const config = readFileSync(
       join(process.env['HOME'] ?? '', '.cloudflared', 'config.yml'),
       'utf8',
