@@ -101,8 +101,14 @@ webhooks:
   })
 
   it('are shown by status, metrics, events and doctor', async () => {
-    const status = statusSchema.parse(await door.client.get('/status'))
-    const { broker: found, machines = [] } = status
+    const getStatus = async () => statusSchema.parse(await door.client.get('/status'))
+    let status = await getStatus()
+    // A worker listens before it is connected.
+    while (status.machines?.length !== 3) {
+      await new Promise((resolve) => setTimeout(resolve, 50))
+      status = await getStatus()
+    }
+    const { broker: found, machines } = status
     assert.deepEqual(
       [found?.connected, found?.server, found?.problem, found?.redelivered],
       [true, `127.0.0.1:${broker.port}`, undefined, 0],
