@@ -1,6 +1,6 @@
 // Joins the daemon into a few files, dist/bin/doorward-daemon*.cjs, because finding and compiling some three
-// hundred modules is most of the time of its start. Everything is loaded at the start and nothing later, so
-// that an update can replace the files under a running daemon.
+// hundred modules is most of the time of its start. Everything is loaded at the start, or with the
+// configuration that needs it (mail, NATS, Liquid), so that an update can replace the files under it.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
@@ -92,6 +92,10 @@ export const knownVersion = {
   },
 }
 
+/** As in `cli/main.ts`, for the files that this one loads: Node 22 and 24 start in a tenth less time. */
+const useCompiled =
+  'process.getBuiltinModule("node:module").enableCompileCache?.(require("node:path").join(__dirname, "..", ".compiled"));'
+
 /** The options of rolldown for the daemon. */
 export const daemonBundle = (root) => ({
   input: {
@@ -113,6 +117,7 @@ export const daemonBundle = (root) => ({
     // Strict mode, as in ES modules.
     strict: true,
     comments: false,
+    intro: ({ name }) => (name === 'doorward-daemon' ? useCompiled : ''),
     entryFileNames: '[name].cjs',
     chunkFileNames: 'doorward-daemon-[name].cjs',
     codeSplitting: {
