@@ -128,7 +128,9 @@ const addCommands = (program: Command): void => {
     .command('tunnel')
     .description('bring senders to your webhooks with tailscale, cloudflared, ngrok or zrok')
     .addArgument(
-      new Argument('[action]').choices(['start', 'stop', 'status']).default('start', 'start'),
+      new Argument('[action]', 'what to do')
+        .choices(['start', 'stop', 'status'])
+        .default('start', 'start'),
     )
     .addOption(
       new Option('--with <program>', 'the program (default: the first that is installed)').choices(

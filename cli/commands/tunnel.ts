@@ -27,12 +27,8 @@ export const tunnel = async (
   const { terminal } = context
   if (action !== 'start' && options.with !== undefined)
     throw new DoorwardError('usage', `tunnel ${action} takes no --with`)
-  const status =
-    action === 'start'
-      ? await start(context, options)
-      : action === 'stop'
-        ? await withDaemon(context, (client) => client.delete<TunnelStatus>(route))
-        : await show(context)
+  if (action === 'stop') return stop(context)
+  const status = action === 'start' ? await start(context, options) : await show(context)
   if (terminal.json) terminal.printJson(status)
   else for (const line of describe(status)) terminal.print(line)
   const [problem] = status.problems
@@ -40,6 +36,18 @@ export const tunnel = async (
   throw new DoorwardError(problem.code as ErrorCode, toPlainLine(problem.detail), {
     hint: toPlainLine(problem.hint),
   })
+}
+
+const stop = async (context: Context): Promise<void> => {
+  const { terminal } = context
+  const [{ program, url }, status] = await withDaemon(context, async (client) => [
+    await client.get<TunnelStatus>(route),
+    await client.delete<TunnelStatus>(route),
+  ])
+  if (terminal.json) return terminal.printJson(status)
+  terminal.print(program === undefined ? 'no tunnel was open' : `closed the tunnel of ${program}`)
+  if (url !== undefined)
+    terminal.say(`server.public_url and the hooks keep ${toPlainLine(url)}: doorward tunnel`)
 }
 
 const start = async (

@@ -71,6 +71,8 @@ export const openPast = (
  */
 export class Hooks {
   readonly #parts: HookParts
+  /** Whoever asked may have left before the number came into the entry. */
+  readonly #made = new Map<string, number>()
 
   constructor(parts: HookParts) {
     this.#parts = parts
@@ -90,12 +92,15 @@ export class Hooks {
         hint: `doorward webhook disconnect ${path}, or another path: --path`,
       })
     const hooks = await source.listHooks(repository, signal)
-    const hook = own && hooks.find(({ id }) => id === own.hookId)
+    const key = [path, provider, repository.toLowerCase()].join(' ')
+    const ownId = own?.hookId ?? this.#made.get(key)
+    const hook = hooks.find(({ id }) => id === ownId)
     if (!hook) refuseForeign(hooks, url, source, repository)
     if (check) return hook ? { state: 'exists', hookId: hook.id, url } : { state: 'missing', url }
     if (!webhook) throw notFound(path)
     const settings = { url, secret: this.#secretOf(webhook, provider), events: eventsOf(webhook) }
     const hookId = await source.saveHook({ repository, hookId: hook?.id }, settings, signal)
+    this.#made.set(key, hookId)
     return { state: hook ? 'updated' : 'created', hookId, url, events: settings.events }
   }
 
@@ -255,7 +260,7 @@ const refuseForeign = (
     'hook-foreign',
     `${repository} has a hook for this address that doorward did not make (${foreign.id})`,
     {
-      hint: `delete it at ${title} (Settings, Webhooks) and run this again, or use another path: --path`,
+      hint: `delete it at ${title} (Settings, Webhooks), also if a connect that was cut off left it, and run this again; or use another path: --path`,
     },
   )
 }

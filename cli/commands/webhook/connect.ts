@@ -142,7 +142,7 @@ export const parseProvider = (given: string): SourceProvider => {
   throw new DoorwardError('usage', `hooks of "${toPlainLine(given)}" cannot be made by command`, {
     hint:
       didYouMean(given, sourceProviders) ??
-      `${sourceProviders.join(' and ')} can; for others: doorward webhook add`,
+      `those of ${sourceProviders.join(', ')} can; for others: doorward webhook add`,
   })
 }
 
@@ -157,7 +157,15 @@ const parseRepository = (provider: HookProvider, name: string): string => {
   throw new DoorwardError(
     'usage',
     `"${toPlainLine(name).slice(0, 100)}" is ${error?.issues[0]?.message ?? 'not owner/repository'}`,
+    { hint: `doorward webhook connect ${provider} ${findName(provider, name)}` },
   )
+}
+
+/** The name in a URL that was copied from a browser or from git. */
+const findName = (provider: HookProvider, url: string): string => {
+  const name = url.replace(/^(https?:\/\/|git@)[^/:]+[/:]|(\.git)?\/?$/g, '')
+  const own = provider === 'github' ? name.split('/').slice(0, 2).join('/') : name.split('/-/')[0]
+  return repositorySchema.safeParse(own).data ?? 'OWNER/REPOSITORY'
 }
 
 /** `/webhook/github/acme/door` */

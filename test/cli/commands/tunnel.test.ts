@@ -71,7 +71,7 @@ describe('cli: tunnel', () => {
     const again = await cli('tunnel')
     assert.deepEqual([again.code, (await status()).url], [0, url])
     const stopped = await cli('tunnel', 'stop')
-    assert.match(stopped.stdout, /no tunnel is open/)
+    assert.match(stopped.stdout, /^closed the tunnel of \w+$/m)
     assert.deepEqual(programs.running(), [])
     assert.match((await cli('tunnel', 'stop', '--with', 'zrok')).stderr, /takes no --with/)
   })

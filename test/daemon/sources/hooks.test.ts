@@ -79,6 +79,19 @@ targets: { github: { api_url: "${server.apiUrl}" } }
     )
   })
 
+  it('knows the hook that it made when the command was ended before it noted that', async () => {
+    const hooks = hooksOf(entry(''))
+    await hooks.connect(request, signal)
+    server.addHook('acme/door', 'https://other.example/')
+    assert.equal((await hooks.connect({ ...request, check: true }, signal)).state, 'exists')
+    const again = await hooks.connect(request, signal)
+    assert.deepEqual([again.state, again.hookId, server.hooks.length], ['updated', 1000, 2])
+    const [listed] = server.hooks.splice(0)
+    // Of another daemon, or of a person.
+    server.addHook('acme/door', listed?.config.url ?? '')
+    await assert.rejects(hooksOf(entry('')).connect(request, signal), /did not make \(1000\)/)
+  })
+
   it('says which login lacks the scope, and keeps those that it has', async () => {
     server.scopes = ['user', 'gist']
     await assert.rejects(hooksOf(entry('')).connect(request, signal), (error) => {

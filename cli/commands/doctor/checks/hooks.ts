@@ -1,6 +1,7 @@
 import type { HookSummary } from '../../../../shared/api-hooks.ts'
 import type { Client } from '../../../../shared/client/client.ts'
 import { toPlainLine } from '../../../../shared/text.ts'
+import { moment } from '../../../terminal/format.ts'
 import { describeProblem } from '../../webhook/hooks.ts'
 import { type Check, checksFor } from '../check.ts'
 
@@ -37,13 +38,15 @@ const checkHook = (hook: HookSummary, startedAt: string): Check => {
       : warning(name, toPlainLine(problem))
   if (hook.mode === 'poll') return ok(name, `its deliveries are read from ${provider}`)
   if (!last) return ok(name, `${provider} has delivered nothing yet`)
-  const delivery = toPlainLine(`${last.event} of ${last.at} to ${path}`)
+  const delivery = toPlainLine(`${last.event} of ${moment(last.at, new Date())} to ${path}`)
   const answer = toPlainLine(last.answer)
   if (!last.ok)
     return warning(
       name,
       `${provider} could not deliver ${delivery}: ${answer}`,
-      last.here ? `doorward events --webhook ${path}` : 'start the tunnel, and resend it there',
+      last.here
+        ? `doorward events --webhook ${path}`
+        : 'open the tunnel; then: doorward events missed',
     )
   if (last.here) return ok(name, `${delivery} was answered ${answer}, and came here`)
   // Events are in memory only.

@@ -216,7 +216,9 @@ targets: { github: { token_env: GH, api_url: "${server.apiUrl}" } }
     server.next(json(500, {}))
     assert.match((await connect()).stderr, /answered 500/)
     assert.equal((await cli('connect', 'gitlabb', 'a/b')).code, 2)
-    assert.equal((await cli('connect', 'github', 'https://github.com/acme/door')).code, 2)
+    const pasted = await cli('connect', 'github', 'https://github.com/acme/door.git')
+    assert.equal(pasted.code, 2)
+    assert.match(pasted.stderr, /hint: doorward webhook connect github acme\/door$/m)
     assert.deepEqual([await file(), Object.keys(await secrets())], [webhooks, ['GH', 'TWO']])
   })
 
