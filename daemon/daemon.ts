@@ -26,10 +26,11 @@ import { Restarter } from './restart/old-process.ts'
 import { Succession } from './restart/succession.ts'
 import { apiRoutes } from './routes.ts'
 import { Shutdown } from './shutdown.ts'
-import { openPast } from './sources/hooks.ts'
+import { Hooks, openPast } from './sources/hooks.ts'
 import { hookRoutes } from './sources/routes.ts'
 import { createMemory } from './state.ts'
-import { createTunnels, type Tunnels } from './tunnel/tunnels.ts'
+import { tunnelRoutes } from './tunnel/routes.ts'
+import { Tunnel } from './tunnel/tunnel.ts'
 import { isReplaced } from './util/replaced.ts'
 import { summarize } from './webhook/compiled-webhook.ts'
 import { createKeepSecret, createOccasion } from './webhook/senders/contact.ts'
@@ -93,8 +94,10 @@ export const createDaemon = (input: StartupInput): Daemon => {
   const { home, processEnv, apiToken, predecessor, isForeground = false } = input
   const services = createServices(input)
   const { log, listeners, daemonFile, memory, intake, live, leadership } = services
-  const tunnels = createTunnels(services)
-  const shutdown = new Shutdown({ ...services, tunnels, processEnv, isForeground, predecessor })
+  const { events } = memory
+  const hooks = new Hooks({ current: live.current, access: leadership.access, events })
+  const tunnel = new Tunnel({ ...services, hooks, events })
+  const shutdown = new Shutdown({ ...services, tunnel, processEnv, isForeground, predecessor })
   const restarter = new Restarter({
     ...services,
     shutdown,
@@ -109,7 +112,8 @@ export const createDaemon = (input: StartupInput): Daemon => {
   const createHandlers = createRequestHandlers(services, {
     apiToken,
     catchUp,
-    tunnels,
+    hooks,
+    tunnel,
     restarter,
     shutdown,
     cancelRemote: (id) => predecessor?.cancel(id),
@@ -142,7 +146,7 @@ export const createDaemon = (input: StartupInput): Daemon => {
       await predecessor?.serving({ url, publicUrl, startedAt: services.startedAt.toISOString() })
       intake.queue.resume()
       await catchUp.start()
-      await tunnels.resume()
+      await tunnel.resume()
       void services.workspaces.trim(live.current().config.gateway)
       return {
         url,
@@ -247,7 +251,8 @@ const createServices = ({ home, processEnv, started, apiToken, predecessor }: St
 type Control = {
   readonly apiToken: string
   readonly catchUp: CatchUp
-  readonly tunnels: Tunnels
+  readonly hooks: Hooks
+  readonly tunnel: Tunnel
   readonly restarter: Pick<Restarter, 'restart'>
   readonly shutdown: Pick<Shutdown, 'stop' | 'signal'>
   /** Cancels an event that the daemon before a restart still runs. */
@@ -260,7 +265,7 @@ type Control = {
  */
 const createRequestHandlers = (
   services: Services,
-  { apiToken, catchUp, tunnels, restarter, shutdown, cancelRemote }: Control,
+  { apiToken, catchUp, hooks, tunnel, restarter, shutdown, cancelRemote }: Control,
 ): (() => Apps) => {
   const { home, startedAt, memory, payloads, intake, live, leadership, succession, log } = services
   const { listeners, stream, metrics, learners, loopGuard } = services
@@ -305,7 +310,7 @@ const createRequestHandlers = (
       webhooks,
       metrics,
       catchUp,
-      tunnels,
+      tunnel,
     }
     const { restart } = restarter
     const app = createApp({
@@ -331,8 +336,8 @@ const createRequestHandlers = (
           shutdown: () => void shutdown.stop(),
         }),
         linkRoutes(events, links, url),
-        hookRoutes({ current: live.current, access: leadership.access, events }),
-        tunnels.routes(),
+        hookRoutes(hooks),
+        tunnelRoutes(tunnel),
         tryOutRoutes({
           current: live.current,
           learners,
@@ -342,7 +347,7 @@ const createRequestHandlers = (
         }),
       ],
     })
-    return { app, publicApp: tunnels.before(createPublicApp(log, serveWebhook)) }
+    return { app, publicApp: tunnel.pings.before(createPublicApp(log, serveWebhook)) }
   }
 }
 

@@ -12,7 +12,7 @@ import type { Predecessor } from './restart/new-process.ts'
 import type { Succession, Successor } from './restart/succession.ts'
 import { nameMainProcess, type StandIn, standIn } from './restart/supervisor.ts'
 import type { DeliveryWaiters } from './webhook/payload-shape.ts'
-import type { Tunnels } from './tunnel/tunnels.ts'
+import type { Tunnel } from './tunnel/tunnel.ts'
 import type { RejectionLog } from './webhook/rejection-log.ts'
 
 type ShutdownParts = {
@@ -28,7 +28,7 @@ type ShutdownParts = {
   readonly listeners: Pick<Listeners, 'leave' | 'cut' | 'close'>
   readonly daemonFile: Pick<DaemonFile, 'remove'>
   readonly stream: Pick<EventStream, 'hint' | 'close'>
-  readonly tunnels: Pick<Tunnels, 'close' | 'release'>
+  readonly tunnel: Pick<Tunnel, 'close' | 'release'>
   readonly learners: Pick<DeliveryWaiters, 'close'>
   readonly refusals: Pick<RejectionLog, 'close'>
   readonly memory: { readonly events: Pick<EventStore, 'list' | 'record'> }
@@ -126,7 +126,7 @@ export class Shutdown {
     const { home, processEnv, isForeground, predecessor, intake, log } = this.#parts
     // First: from here on every new connection goes to the other process.
     const left = this.#parts.listeners.leave(leaveLimitMs)
-    this.#parts.tunnels.release()
+    this.#parts.tunnel.release()
     this.#parts.learners.close()
     this.#parts.stream.close()
     const isWatched = isForeground || !(await nameMainProcess(successor.pid, processEnv))
@@ -160,7 +160,7 @@ export class Shutdown {
     await drained
     const isLost = (id: string) => ['failed', 'dropped'].includes(events.record(id)?.state ?? '')
     if (this.#parts.isForeground) printLost(open.filter(({ id }) => isLost(id)).length)
-    await Promise.all([leadership.close(), intake.queue.close(), this.#parts.tunnels.close()])
+    await Promise.all([leadership.close(), intake.queue.close(), this.#parts.tunnel.close()])
     this.#parts.stream.close()
     await this.#parts.listeners.close()
     await this.#parts.daemonFile.remove()

@@ -11,7 +11,7 @@ import type { CatchUp } from './catch-up/catch-up.ts'
 import type { Metrics } from './metrics/metrics.ts'
 import type { OAuth } from './oauth/oauth.ts'
 import type { Queue } from './queue/queue.ts'
-import type { Tunnels } from './tunnel/tunnels.ts'
+import type { Tunnel } from './tunnel/tunnel.ts'
 import type { RunBudgets } from './webhook/rules/budgets.ts'
 
 export type StatusParts = {
@@ -30,7 +30,7 @@ export type StatusParts = {
   readonly webhooks: () => WebhookSummary[]
   readonly metrics: Metrics
   readonly catchUp: Pick<CatchUp, 'problems'>
-  readonly tunnels: Pick<Tunnels, 'status'>
+  readonly tunnel: Pick<Tunnel, 'status'>
 }
 
 /** Everything that the tray and `doorward status` show. */
@@ -48,7 +48,7 @@ export const buildStatus = async (parts: StatusParts): Promise<Status> => {
       fileTargetWarnings(config, homeFolder),
     ])
   const publicUrl = parts.publicUrl()
-  const { program, state, arrivedAt, ...tunnel } = parts.tunnels.status()
+  const { program, state, arrivedAt, problems } = parts.tunnel.status()
   const lastRun = events.lastRun()
   const shared = queue.machines?.()
   return {
@@ -71,7 +71,7 @@ export const buildStatus = async (parts: StatusParts): Promise<Status> => {
       ...live.problems(),
       ...parts.budgets.problems(config.webhooks, performance.now()),
       ...parts.catchUp.problems(),
-      ...tunnel.problems,
+      ...problems,
       ...brokerProblems(shared?.broker),
       ...warnings,
       ...unstartable,

@@ -3,13 +3,14 @@ import { z } from 'zod'
 import { connectHookSchema } from '../../shared/api-hooks.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { exactRouter, readJsonBody } from '../http/body.ts'
-import { Hooks, type HookParts } from './hooks.ts'
+import type { Hooks } from './hooks.ts'
 
 const pingSchema = z.strictObject({ path: z.string().min(1).max(1000) })
 
 /** The hooks at the senders, as part of the local API. */
-export const hookRoutes = (parts: HookParts): Router => {
-  const hooks = new Hooks(parts)
+export const hookRoutes = (
+  hooks: Pick<Hooks, 'list' | 'connect' | 'ping' | 'disconnect'>,
+): Router => {
   const router = exactRouter()
   router.get('/webhooks/hooks', async (ctx) => {
     ctx.body = { hooks: await hooks.list(abortOnClose(ctx)) }

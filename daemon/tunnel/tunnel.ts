@@ -3,15 +3,13 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { TunnelName, TunnelStatus } from '../../shared/api-tunnel.ts'
 import { DoorwardError } from '../../shared/errors.ts'
-import type { Home } from '../../shared/home/home.ts'
 import { networkVariables } from '../../shared/network/variables.ts'
 import { cleanEnvironment } from '../agents/environment.ts'
 import type { EventStore } from '../events/event-store.ts'
 import type { Log } from '../log/log.ts'
-import type { Hooks } from '../sources/hooks.ts'
 import { knownError } from '../util/assets.ts'
-import type { Engine } from '../webhook/engine.ts'
-import type { Pings } from './pings.ts'
+import { Address, type AddressParts } from './address.ts'
+import { Pings } from './pings.ts'
 import {
   clearOutput,
   endProcess,
@@ -32,20 +30,14 @@ import {
   toOrigin,
   toRefusal,
 } from './programs.ts'
-import { writePublicUrl } from './public-url.ts'
 
-export type TunnelParts = {
-  readonly home: Home
+export type TunnelParts = AddressParts & {
   /** Where webhooks alone are served. */
-  readonly target: () => string | undefined
-  readonly current: () => Pick<Engine, 'config' | 'env'>
-  readonly reload: () => Promise<unknown>
-  readonly hooks: Pick<Hooks, 'list' | 'connect'>
-  readonly pings: Pings
+  readonly listeners: { readonly publicUrl: () => string | undefined }
   readonly events: Pick<EventStore, 'add'>
   readonly log: Pick<Log, 'warn'>
-  /** False once another process serves. */
-  readonly isServing: () => boolean
+  /** The process that serves from now on. */
+  readonly succession: { readonly successor: () => unknown }
   readonly times?: Partial<typeof usualTimes>
 }
 
@@ -68,10 +60,10 @@ const steadyMs = 60_000
 
 /**
  * The tunnel that brings senders to the port for webhooks: starts the program, or uses one that somebody
- * started; writes its address into the configuration and the hooks; pings it each minute, as one can be
- * connected and dead; starts a program that exits again.
+ * started; pings it each minute, as one can be connected and dead; starts a program that exits again.
  */
 export class Tunnel {
+  readonly pings = new Pings()
   readonly #parts: TunnelParts
   readonly #times: typeof usualTimes
   #program: TunnelName | undefined
@@ -80,12 +72,9 @@ export class Tunnel {
   #url: string | undefined
   #state: TunnelStatus['state'] = 'off'
   #arrivedAt: Date | undefined
-  #moved: readonly string[] = []
-  #hooksAreDue = false
-  /** A sender whose API fails is asked once a minute. */
-  #hooksFrom = 0
-  /** Why no request arrives, the address is not written, or hooks do not have it. */
-  readonly #faults = new Map<'way' | 'address' | 'hooks', DoorwardError>()
+  /** Why no request arrives. */
+  #problem: DoorwardError | undefined
+  readonly #address: Address
   #control = new AbortController()
   /** Of the first pings. */
   #outcome: Promise<void> = Promise.resolve()
@@ -94,6 +83,7 @@ export class Tunnel {
   constructor(parts: TunnelParts) {
     this.#parts = parts
     this.#times = { ...usualTimes, ...parts.times }
+    this.#address = new Address(parts, (detail) => this.#tell(detail))
   }
 
   /**
@@ -101,7 +91,7 @@ export class Tunnel {
    * `tunnel-failed` and `config-invalid`; nothing runs then.
    */
   async start(wanted: TunnelName | undefined): Promise<void> {
-    const { env } = this.#parts.current()
+    const { env } = this.#parts.live.current()
     const name = wanted ?? this.#program ?? (await findFirstProgram(env))
     await findTunnelProgram(name, env)
     this.#target()
@@ -124,7 +114,7 @@ export class Tunnel {
     const { program, url, target, pid, start } = record
     if (pid !== undefined) this.#process = { pid, start }
     // Started for another port, it would lead nowhere.
-    if (target === this.#parts.target()) this.#url = url
+    if (target === this.#parts.listeners.publicUrl()) this.#url = url
     this.#run(program)
   }
 
@@ -142,7 +132,8 @@ export class Tunnel {
     this.#process = undefined
     await this.#record().catch(() => undefined)
     this.#state = 'off'
-    this.#faults.clear()
+    this.#problem = undefined
+    this.#address.clear()
   }
 
   /** Leaves the program to the daemon that replaces this one. */
@@ -153,23 +144,24 @@ export class Tunnel {
   status(): TunnelStatus {
     return {
       state: this.#state,
-      leadsTo: this.#parts.target() ?? null,
+      leadsTo: this.#parts.listeners.publicUrl() ?? null,
       ...(this.#program && { program: this.#program }),
       ...(this.#url !== undefined && { url: this.#url }),
       ...(this.#arrivedAt && { arrivedAt: this.#arrivedAt.toISOString() }),
-      moved: this.#moved,
-      problems: [...this.#faults.values()].map(({ code, message, hint = 'doorward tunnel' }) => ({
-        code,
-        detail: message,
-        hint,
-      })),
+      moved: this.#address.moved,
+      problems: [this.#problem, this.#address.problem, this.#address.hooksProblem].flatMap(
+        (problem) => {
+          if (!problem) return []
+          const { code, message, hint = 'doorward tunnel' } = problem
+          return [{ code, detail: message, hint }]
+        },
+      ),
     }
   }
 
   #run(name: TunnelName): void {
     this.#program = name
     this.#state = 'starting'
-    this.#moved = []
     this.#control = new AbortController()
     const { signal } = this.#control
     this.#outcome = new Promise((resolve, reject) => {
@@ -248,7 +240,7 @@ export class Tunnel {
   async #watch(name: TunnelName, signal: AbortSignal, outcome: Outcome): Promise<void> {
     let failingSince: number | undefined
     while (this.#isOn(signal) && (!this.#process || isRunning(this.#process))) {
-      const why = await this.#parts.pings.send(this.#url ?? '', signal)
+      const why = await this.pings.send(this.#url ?? '', signal)
       if (signal.aborted) return
       if (why === undefined) {
         failingSince = undefined
@@ -269,8 +261,7 @@ export class Tunnel {
         if (url !== undefined && url !== this.#url) await this.#use(url)
       }
       if (this.#state !== 'starting') {
-        if (this.#faults.has('address')) await this.#writeAddress()
-        if (this.#hooksAreDue && performance.now() >= this.#hooksFrom) await this.#moveHooks(signal)
+        await this.#address.settle(this.#url ?? '', signal)
         outcome.resolve()
       }
       await this.#pause(why === undefined ? this.#times.ping : this.#times.pingAgain, signal)
@@ -293,68 +284,22 @@ export class Tunnel {
     clearOutput(this.#file('tunnel.log'))
     if (this.#state === 'up') return
     this.#state = 'up'
-    this.#faults.delete('way')
+    this.#problem = undefined
     this.#tell(`requests arrive through ${this.#program} at ${this.#url}`)
   }
 
   /** Reported once: the reason may differ from ping to ping. */
   #down(error: DoorwardError): void {
-    if (this.#state === 'down' && this.#faults.get('way')?.code === error.code) return
+    if (this.#state === 'down' && this.#problem?.code === error.code) return
     this.#state = 'down'
-    this.#faults.set('way', error)
+    this.#problem = error
     this.#tell(error.message, error.code)
   }
 
-  /** A new address goes into the configuration; the hooks get it once it is clear whether it works. */
   async #use(url: string): Promise<void> {
     this.#url = url
-    this.#moved = []
-    this.#hooksAreDue = true
-    this.#hooksFrom = 0
     await this.#record()
-    await this.#writeAddress()
-  }
-
-  async #writeAddress(): Promise<void> {
-    const { home, current, reload } = this.#parts
-    const url = this.#url ?? ''
-    try {
-      if (current().config.gateway.server.public_url?.replace(/\/+$/, '') !== url) {
-        await writePublicUrl(home, url)
-        await reload()
-        this.#tell(`server.public_url is now ${url}`)
-      }
-      this.#faults.delete('address')
-    } catch (error) {
-      const { message, hint } = knownError(error)
-      this.#fault('address', `server.public_url is not ${url} yet: ${message}`, hint)
-    }
-  }
-
-  /** Gives the address to the hooks that `webhook connect` made. */
-  async #moveHooks(signal: AbortSignal): Promise<void> {
-    const { hooks, current } = this.#parts
-    const failed: string[] = []
-    for (const { path, repository, state, problem } of await hooks.list(signal))
-      try {
-        const own = current().config.webhooks.find((webhook) => webhook.path === path)?.source
-        if (!own || own.provider === 'stripe' || own.mode === 'poll') continue
-        if (state === 'unknown') failed.push(`${repository} (${problem})`)
-        if (state !== 'moved') continue
-        await hooks.connect({ path, provider: own.provider, repository }, signal)
-        this.#moved = [...this.#moved, path]
-        this.#tell(`the hook of ${repository} delivers to ${this.#url}`)
-      } catch (error) {
-        failed.push(`${repository} (${knownError(error).message})`)
-      }
-    this.#hooksAreDue = failed.length > 0
-    this.#hooksFrom = performance.now() + this.#times.ping
-    if (failed.length === 0) this.#faults.delete('hooks')
-    else this.#fault('hooks', `hooks that may have an old address: ${failed.join(', ')}`)
-  }
-
-  #fault(what: 'address' | 'hooks', message: string, hint = 'doorward webhook hooks'): void {
-    this.#faults.set(what, new DoorwardError('tunnel-failed', message, { hint }))
+    await this.#address.use(url)
   }
 
   #tell(detail: string, code?: string): void {
@@ -365,11 +310,11 @@ export class Tunnel {
   }
 
   #isOn(signal: AbortSignal): boolean {
-    return !signal.aborted && this.#parts.isServing()
+    return !signal.aborted && this.#parts.succession.successor() === undefined
   }
 
   #target(): string {
-    const target = this.#parts.target()
+    const target = this.#parts.listeners.publicUrl()
     if (target !== undefined) return target
     throw new DoorwardError('config-invalid', 'server.public_port in gateway.yaml is not set', {
       hint: 'a tunnel leads to no other port: doorward tunnel sets it',
@@ -377,7 +322,7 @@ export class Tunnel {
   }
 
   async #place(name: TunnelName): Promise<Place> {
-    const { env } = this.#parts.current()
+    const { env } = this.#parts.live.current()
     const passed = ['NGROK_AUTHTOKEN', 'ZROK_API_ENDPOINT', 'ZROK2_API_ENDPOINT']
     return {
       target: this.#target(),

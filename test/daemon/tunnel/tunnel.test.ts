@@ -7,7 +7,6 @@ import { join } from 'node:path'
 import { readConfig } from '../../../daemon/config/live-config.ts'
 import { EventStore } from '../../../daemon/events/event-store.ts'
 import { Hooks } from '../../../daemon/sources/hooks.ts'
-import { Pings } from '../../../daemon/tunnel/pings.ts'
 import { toOrigin } from '../../../daemon/tunnel/programs.ts'
 import { Tunnel } from '../../../daemon/tunnel/tunnel.ts'
 import type { TunnelName } from '../../../shared/api-tunnel.ts'
@@ -32,10 +31,6 @@ describe('the tunnel', () => {
     home = await temporaryHome({ gateway })
     await prepareHome(home)
     events = new EventStore(50)
-    const pings = new Pings()
-    server = createServer(pings.before((_, response) => response.writeHead(404).end()))
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
     const env = programs.env
     configureNetwork(env)
     let read = await readConfig(home, env)
@@ -43,16 +38,18 @@ describe('the tunnel', () => {
     const access = () => Promise.reject(new Error('nobody asks'))
     tunnel = new Tunnel({
       home,
-      target: () => target(),
-      current,
-      reload: async () => (read = await readConfig(home, env)),
+      listeners: { publicUrl: target },
+      live: { current, reload: async () => (read = await readConfig(home, env)) },
       hooks: new Hooks({ current, access, events }),
-      pings,
       events,
       log: { warn: () => undefined },
-      isServing: () => true,
+      succession: { successor: () => undefined },
       times: { ping: 100, pingAgain: 50, down: 300, address: 4000, settle: 0, firstPause: 50 },
     })
+    server = createServer(
+      tunnel.pings.before((_, response) => response.writeHead(404).end()),
+    ).listen(0, '127.0.0.1')
+    await once(server, 'listening')
   }
   const target = () => `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const gatewayText = () => readFile(join(home.config, 'gateway.yaml'), 'utf8')
