@@ -69,7 +69,7 @@ describe('cli: narrow terminals', () => {
       [],
     )
     assert.match(narrow.join('\n'), /^ {2}agents\n {6}the agents that answer: /m)
-    assert.match((await shown(80)).join('\n'), /^ {2}agents {11}the agents that answer: /m)
+    assert.match((await shown(80)).join('\n'), /^ {2}agents +the agents that answer: /m)
   })
 
   it('goes on with a value below where it began, in its colour, and leaves a pipe its one line', () => {

@@ -260,16 +260,18 @@ describe('cli: webhook add', () => {
   })
 
   it('shows beside an entry without a filter one that fits this sender, and can be used as it is', async () => {
-    const home = await temporaryHome()
-    for (const [name, { filterExample }] of Object.entries(webhookPresets)) {
-      const needs = ['--audience', 'a', '--service-account', 'a@b.example']
-      const { stdout } = await run(['webhook', 'add', name, '--print', ...needs], { home })
-      const used = stdout.replace(/^( *)# (filter:)\n *#( .*)$/m, '$1$2\n$1$3')
+    for (const [name, preset] of Object.entries(webhookPresets)) {
+      const { filterExample } = preset
+      const options = { audience: 'a', serviceAccount: 'a@b.example' }
+      const { lines } = webhookEntry(newWebhook(preset, options, ['echo']), preset)
+      const text = lines.join('\n')
+      const used = text.replace(/^( *)# (filter:)\n *#( .*)$/m, '$1$2\n$1$3')
       const { value } = readYaml('', used) as { value: { filter: Record<string, string[]> }[] }
       const [path = ''] = Object.keys(value[0]?.filter ?? {})
-      if (filterExample === undefined) assert.doesNotMatch(stdout, /filter:/, name)
+      if (filterExample === undefined) assert.doesNotMatch(text, /filter:/, name)
       else assert.ok(filterExample.startsWith(`${path}: [`), name)
     }
+    const home = await temporaryHome()
     const { stdout } = await run(['webhook', 'add', 'stripe', '--print'], { home })
     assert.match(stdout, /# {3}livemode: \[true\]/)
   })
