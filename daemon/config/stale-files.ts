@@ -18,7 +18,11 @@ export const removeStaleFiles = async (home: Home): Promise<void> => {
 
 const isStale = async (path: string, name: string): Promise<boolean> => {
   // Named by `writeFileAtomic`; only the owner of the lock writes these files.
-  if (/^(\.env|(daemon|webhooks|agents|gateway)\.json|api\.token)\.[0-9a-f]{12}\.tmp$/.test(name))
+  if (
+    /^(\.env|(daemon|webhooks|agents|gateway)\.json|api\.token|machine)\.[0-9a-f]{12}\.tmp$/.test(
+      name,
+    )
+  )
     return true
   const [, pid] = /^\.probe-(\d+)$/.exec(name) ?? []
   if (pid !== undefined) return !isAlive(Number(pid))

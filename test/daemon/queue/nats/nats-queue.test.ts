@@ -152,6 +152,40 @@ describe('machines that share a queue', () => {
     assert.equal((await door.untilOver(id)).machine, machine)
   })
 
+  it('refuse what is longer than a message of the broker, prompt or answer', async () => {
+    await broker.stop()
+    broker = await startBroker('max_payload: 64KB')
+    const door = await start('door')
+    await start('worker', {
+      agents: `  long: { kind: command, command: [sh, -c, 'printf %0100000d 7'] }\n`,
+    })
+    await assert.rejects(
+      async () => door.accept('echo', 'x'.repeat(100_000)),
+      (error) => error instanceof DoorwardError && error.code === 'body-too-large',
+    )
+    const other = await start('door', { agents: '  long: { kind: echo }\n' })
+    const { state, code, detail } = await other.untilOver(await other.accept('long', 'write'))
+    assert.deepEqual([state, code], ['failed', 'agent-failed'])
+    assert.match(detail ?? '', /its answer is too long for NATS/)
+  })
+
+  it('give up an event that no machine finishes', async () => {
+    const quick = { lostAfter: '1s' }
+    const door = await start('door', quick)
+    const gate = door.newGate('gate')
+    const id = await door.accept('waits', `${gate.path}\n`)
+    for (const attempt of [1, 2, 3]) {
+      const worker = await start('worker', quick)
+      await door.until(id, ({ attempts }) => attempts === attempt)
+      await vanish(worker)
+    }
+    await start('worker', quick)
+    const { state, stage, code, attempts, detail } = await door.untilOver(id)
+    assert.deepEqual([state, stage, code, attempts], ['failed', 'agent', 'agent-failed', 4])
+    assert.match(detail ?? '', /3 machines were given it/)
+    await gate.open('ends the programs')
+  })
+
   it('stop a run where it runs', async () => {
     const [door, worker] = [await start('door'), await start('worker')]
     const id = await door.accept('waits', `${door.newGate('never').path}\n`)
