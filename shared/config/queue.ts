@@ -29,7 +29,7 @@ export const parseQueueKeys = (text: string): readonly Buffer[] | undefined => {
 export const parseQueueServers = (text: string): readonly URL[] | undefined => {
   const parts = text.split(',').map((part) => part.trim())
   const urls = parts.map((part) => (part.includes('://') ? part : `nats://${part}`))
-  const isServer = (url: string) => URL.canParse(url) && /^(nats|tls):$/.test(new URL(url).protocol)
+  const isServer = (url: string) => /^(nats|tls):\/\/./.test(url) && URL.canParse(url)
   return urls.every(isServer) ? urls.map((url) => new URL(url)) : undefined
 }
 

@@ -52,8 +52,10 @@ const maxAnswers = 64
 
 export class Answers {
   readonly #parts: AnswersParts
-  /** The machines and attempts that were heard of, by event: two may run it at once. */
+  /** The runs that were heard of, by event: two machines may run it at once. */
   readonly #attempts = new Map<string, Set<string>>()
+  /** When each run was last heard of. */
+  readonly #heardAt = new Map<string, number>()
   readonly #cancelling = new Set<string>()
   /** Those that are being delivered. */
   readonly #delivering = new Map<string, Held>()
@@ -88,6 +90,11 @@ export class Answers {
   drain(): void {
     this.#isDraining = true
     this.stop()
+  }
+
+  /** True for an event whose run was heard of a short time ago. */
+  isHeard(id: string): boolean {
+    return Date.now() - (this.#heardAt.get(id) ?? 0) < this.#parts.broker.lostAfterMs
   }
 
   cancel(id: string): void {
@@ -139,15 +146,16 @@ export class Answers {
     await this.#parts.settled(id)
     const record = this.#parts.memory.events.record(id)
     if (!record) return
+    if (!isFinal(record.state)) this.#heardAt.set(id, Date.now())
     if (isFinal(record.state) || this.#cancelling.has(id)) this.tellCancel(id)
     else this.#started(id, progress)
   }
 
   /** A run that was given to a second machine may have run before. */
-  #started(id: string, { machine, attempt, queuedMs }: Progress): void {
+  #started(id: string, { run, machine, attempt, queuedMs }: Progress): void {
     const { events } = this.#parts.memory
     const record = events.record(id)
-    const key = `${machine} ${attempt}`
+    const key = `${run} ${machine} ${attempt}`
     const heard = this.#attempts.get(id) ?? new Set()
     if (!record || heard.has(key)) return
     // It was heard of before a restart.
@@ -188,7 +196,7 @@ export class Answers {
     // By the process before a restart.
     if (record?.state === 'delivering') return message.nak(10_000)
     if (!record || !memory.kept.get(id)) restore(memory, done, ticket)
-    this.#delivering.set(id, keepWorking(message, this.#parts.broker.lostAfterMs))
+    this.#delivering.set(id, keepWorking(message, this.#parts.broker))
     this.#finish(done, message.info.deliveryCount > 1)
   }
 
@@ -223,6 +231,7 @@ export class Answers {
   #follow({ id, state, code }: EventRecord): void {
     if (!isFinal(state)) return
     this.#attempts.delete(id)
+    this.#heardAt.delete(id)
     this.#cancelling.delete(id)
     // What a stop has interrupted is delivered after the next start.
     const isOpen = code === 'event-dropped' || (state === 'failed' && this.#isDraining)

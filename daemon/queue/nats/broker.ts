@@ -178,6 +178,8 @@ export class Broker {
     this.#closing.abort()
     this.#link = undefined
     if (!this.#connection) return
+    // What was written in this turn is sent first: the client would fail over it.
+    await new Promise((resolve) => void setImmediate(resolve))
     await this.#connection.close().catch(() => undefined)
     await this.#running
   }

@@ -20,8 +20,6 @@ import { writeRun } from './messages.ts'
 
 type DoorParts = Omit<AnswersParts, 'settled'> & {
   readonly budget: ByteBudget
-  /** True for a machine that was heard of within 30 seconds. */
-  readonly isHere: (machine: string) => boolean
 }
 
 const dayMs = 86_400_000
@@ -116,15 +114,15 @@ export class Door {
 
   /** Every 10 seconds: publishes what the broker has lost, and gives up what it no longer has. */
   async tick(): Promise<void> {
-    const { memory, toJob, isHere } = this.#parts
+    const { memory, toJob } = this.#parts
     const now = Date.now()
     for (const [id, lost] of this.#lost) {
       if (now < lost.at) continue
       // First: the next tick may come before this one ends.
       this.#lost.delete(id)
-      const { state, machine } = memory.events.record(id) ?? {}
+      const { state } = memory.events.record(id) ?? {}
       const event = memory.kept.get(id)
-      const isLost = state === 'queued' || (state === 'running' && !isHere(machine ?? ''))
+      const isLost = state === 'queued' || (state === 'running' && !this.answers.isHeard(id))
       try {
         if (event && isLost) await this.#publish(id, event, lost.messageId)
       } catch {
@@ -134,7 +132,7 @@ export class Door {
     }
     for (const [id, { at }] of this.#waiting) {
       const event = memory.kept.get(id)
-      if (now - at < dayMs || !event || isHere(memory.events.record(id)?.machine ?? '')) continue
+      if (now - at < dayMs || !event || this.answers.isHeard(id)) continue
       this.#waiting.delete(id)
       const why = 'no machine has finished it within 24 hours'
       toJob(id, event).fail(new DoorwardError('event-dropped', why))

@@ -1,4 +1,5 @@
 import type { JsMsg } from '@nats-io/jetstream'
+import type { Broker } from './broker.ts'
 
 /** A message that is being worked on. */
 export type Held = {
@@ -8,16 +9,21 @@ export type Held = {
 }
 
 /** Extends the time of a message (`lost_after`) until it is released, however long that takes. */
-export const keepWorking = (first: JsMsg, lostAfterMs: number): Held => {
+export const keepWorking = (
+  first: JsMsg,
+  broker: Pick<Broker, 'isClosed' | 'lostAfterMs'>,
+): Held => {
   let message = first
   const tell = (how: 'working' | 'ack' | 'nak') => {
+    // Writing to a connection that is being closed would end the process.
+    if (broker.isClosed) return
     try {
       message[how]()
     } catch {
       // The connection is closed: it comes again.
     }
   }
-  const timer = setInterval(() => tell('working'), lostAfterMs / 3)
+  const timer = setInterval(() => tell('working'), broker.lostAfterMs / 3)
   timer.unref()
   return {
     replace: (newer) => {

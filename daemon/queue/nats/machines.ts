@@ -67,11 +67,6 @@ export class Machines {
     }
   }
 
-  isHere(name: string): boolean {
-    this.#forget()
-    return [...this.#seen.values()].some((machine) => machine.name === name)
-  }
-
   /** Every 10 seconds. */
   async tick(): Promise<void> {
     const { broker, identity, keys, role, agents } = this.#parts

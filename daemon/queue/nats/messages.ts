@@ -33,6 +33,8 @@ export type Run = Pick<
  */
 
 const progressSchema = z.object({
+  /** Of `Run`: the same machine may run an event twice. */
+  run: z.string().max(100),
   machine: z.string().max(100),
   attempt: z.int().min(1),
   queuedMs: z.number(),

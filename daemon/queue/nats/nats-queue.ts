@@ -85,7 +85,6 @@ export class NatsQueue implements Queue {
             budget,
             memory,
             toJob: (...given) => current().runEvent.toJob(...given),
-            isHere: (machine) => this.#machines.isHere(machine),
           })
   }
 
@@ -153,6 +152,7 @@ export class NatsQueue implements Queue {
 
   async close(): Promise<void> {
     this.#stop()
+    for (const timer of this.#timers.splice(0)) clearInterval(timer)
     await this.#broker.close()
   }
 
@@ -178,13 +178,16 @@ export class NatsQueue implements Queue {
     this.#broker.start()
     if (this.#timers.length > 0) return
     const tick = () => {
+      // Also while another process has taken over: what still runs here is not lost.
+      this.#worker?.tick()
+      if (!this.#isStarted) return
       void this.#machines.tick()
       void this.#door?.tick()
-      this.#worker?.tick()
     }
+    const measure = () => void (this.#isStarted && this.#machines.measure())
     this.#timers = [
-      setInterval(tick, tickMs).unref(),
-      setInterval(() => void this.#machines.measure(), measureMs).unref(),
+      setInterval(tick, Math.min(tickMs, this.#broker.lostAfterMs / 3)).unref(),
+      setInterval(measure, measureMs).unref(),
     ]
   }
 
@@ -192,6 +195,5 @@ export class NatsQueue implements Queue {
     this.#isStarted = false
     this.#door?.answers.stop()
     this.#worker?.stop()
-    for (const timer of this.#timers.splice(0)) clearInterval(timer)
   }
 }

@@ -202,7 +202,7 @@ export class Worker {
       running.held.replace(message)
       return true
     }
-    const held = keepWorking(message, this.#parts.broker.lostAfterMs)
+    const held = keepWorking(message, this.#parts.broker)
     const entry: Running = { id, agent, held }
     this.#running.set(name, entry)
     const release = (how: 'ack' | 'nak') => {
@@ -237,11 +237,12 @@ export class Worker {
     signal: AbortSignal,
   ): Promise<'ack' | 'nak'> {
     const { broker, identity, keys, log } = this.#parts
-    const { id, door } = run
+    const { id, door, run: name } = run
     const attempt = info.deliveryCount
     const { name: machine } = identity()
     const queuedMs = Math.max(0, Date.now() - time.getTime())
-    const progress = writeNote('progress', id, { machine, attempt, queuedMs }, keys())
+    const place = { run: name, machine, attempt, queuedMs }
+    const progress = writeNote('progress', id, place, keys())
     entry.tell = () => broker.link?.nc.publish(`${progressSubject}.${door}`, progress)
     entry.tell()
     this.#show(run, { state: 'running', attempts: attempt, durations: { queuedMs } })
@@ -254,7 +255,7 @@ export class Worker {
       this.#show(run, { state: 'dropped', stage: 'agent', code: error.code, detail: error.message })
       return 'nak'
     }
-    const isSent = await this.#send(run, { machine, attempt, queuedMs, agentMs, ...answered })
+    const isSent = await this.#send(run, { ...place, agentMs, ...answered })
     const durations = { queuedMs, agentMs }
     if (error)
       this.#show(run, {

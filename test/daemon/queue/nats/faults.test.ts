@@ -42,7 +42,7 @@ describe('machines that share a queue, when something goes wrong', () => {
     const { id: doorId } = await readIdentity(door.home)
     const nc = await connect({ servers: broker.url })
     const tell = async (machine: string, attempt: number) => {
-      const progress = { machine, attempt, queuedMs: 0 }
+      const progress = { run: 'r', machine, attempt, queuedMs: 0 }
       nc.publish(
         `doorward.progress.${doorId}`,
         writeNote('progress', id, progress, [Buffer.from(key, 'base64')]),
@@ -99,6 +99,25 @@ describe('machines that share a queue, when something goes wrong', () => {
     const { state, resultPreview } = await door.untilOver(id)
     link.close()
     assert.deepEqual([state, resultPreview], ['done', 'one'])
+  })
+
+  it('run again what the broker has lost together with its worker', async () => {
+    const options = { lostAfter: '1500ms' }
+    const door = await start('door', options)
+    const lost = await start('worker', options)
+    const gate = door.newGate('gate')
+    const id = await door.accept('waits', `${gate.path}\n`)
+    await door.untilState(id, 'running')
+    await broker.kill()
+    machines.splice(machines.indexOf(lost), 1)
+    await lost.vanish()
+    await broker.start()
+    // The same machine, which knows nothing of it.
+    await start('worker', { ...options, home: lost.home })
+    await gate.open('at last')
+    const { state, detail } = await door.untilOver(id)
+    assert.equal(state, 'done')
+    assert.match(detail ?? '', /it may have run before/)
   })
 
   it('cancel on a worker what it runs', async () => {

@@ -203,6 +203,7 @@ describe('machines that share a queue', () => {
     const nc = await connect({ servers: broker.url })
     const outcome = {
       machine: 'm',
+      run: 'r',
       attempt: 1,
       queuedMs: 0,
       agentMs: 0,

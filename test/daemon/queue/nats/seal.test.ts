@@ -96,7 +96,7 @@ describe('what travels between machines', () => {
 
   it('is read as far as this version knows it, and not where it is something else', () => {
     const say = (value: object) => writeNote('progress', 'evt_1', value, keys)
-    const progress = { machine: 'm', attempt: 1, queuedMs: 0 }
+    const progress = { run: 'r', machine: 'm', attempt: 1, queuedMs: 0 }
     assert.deepEqual(readProgress(say({ ...progress, newer: 1 }), keys)?.progress, progress)
     assert.equal(readProgress(say({ ...progress, machine: {} }), keys), undefined)
     assert.equal(readProgress(say({ ...progress, machine: 'm'.repeat(1000) }), keys), undefined)
@@ -110,6 +110,7 @@ describe('what travels between machines', () => {
   it('carries an answer, or why there is none', () => {
     const outcome = {
       machine: 'm',
+      run: 'r',
       attempt: 1,
       queuedMs: 1,
       agentMs: 2,
