@@ -50,7 +50,10 @@ export const statusLines = (status: Status, now: Date, page: Page): string[] => 
   ...problems(status, page),
   ...section('Machines', machineRows(status, now, page), page),
   ...section('Logins', loginLines(status, now, page), page),
-  ...section('Webhooks', webhookRows(status.webhooks, now, page), page),
+  // A worker has none.
+  ...(status.broker && status.webhooks.length === 0
+    ? []
+    : section('Webhooks', webhookRows(status.webhooks, now, page), page)),
   ...failures(status, now, page),
 ]
 

@@ -6,7 +6,7 @@ import { type ProgramAgent, runsProgram } from './tools.ts'
 import { findProgram, isExecutable } from './detect.ts'
 import type { Config } from '../config/load.ts'
 import { warn, type Warning } from '../config/warning.ts'
-import { enabledRules } from '../config/webhook.ts'
+import { localAgents } from '../config/queue.ts'
 
 /** Why an agent cannot start; `what` goes on after "agent <name>: ". */
 export type ProgramFault = {
@@ -126,7 +126,7 @@ export const agentProgramWarnings = async (
   env: NodeJS.ProcessEnv,
   homeFolder: string,
 ): Promise<Warning[]> => {
-  const used = new Map(enabledRules(config).map(({ agentName, agent }) => [agentName, agent]))
+  const used = new Map(localAgents(config).map(({ agentName, agent }) => [agentName, agent]))
   const found = await Promise.all(
     [...used].map(async ([name, agent]) => {
       if (!runsProgram(agent)) return []

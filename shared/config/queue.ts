@@ -1,9 +1,11 @@
 import { listSecrets } from './environment.ts'
 import type { Config } from './load.ts'
+import type { Rule } from './rule.ts'
 import type { Gateway } from './schema.ts'
 import { isLoopbackUrl } from './values.ts'
 import { describeUnset, queueVariables } from './variables.ts'
 import { warn, type Warning } from './warning.ts'
+import { enabledRules } from './webhook.ts'
 
 /* The queue: in memory, or in NATS for several machines. */
 
@@ -13,9 +15,14 @@ type QueueSettings = Gateway['queue']
 export const isDoor = ({ engine, role }: QueueSettings): boolean =>
   engine === 'memory' || role !== 'worker'
 
-/** True for a machine that runs agents. */
-export const runsAgents = ({ engine, role }: QueueSettings): boolean =>
-  engine === 'memory' || role !== 'door'
+/** What runs on this machine: on a door nothing, and on a worker, which has no rules, each of its agents. */
+export const localAgents = (config: Config): Pick<Rule, 'agentName' | 'agent' | 'workspace'>[] => {
+  const { engine, role } = config.gateway.queue
+  if (engine === 'memory' || role === 'both') return enabledRules(config)
+  return role === 'door'
+    ? []
+    : [...config.agents].map(([agentName, agent]) => ({ agentName, agent, workspace: undefined }))
+}
 
 /** The keys of a variable, the one that seals first; undefined where one of them is no key. */
 export const parseQueueKeys = (text: string): readonly Buffer[] | undefined => {

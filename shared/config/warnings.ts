@@ -10,7 +10,7 @@ import { valueConditions } from '../filter/conditions.ts'
 import { listSecrets } from './environment.ts'
 import type { Config } from './load.ts'
 import { builtInProviders } from './name-forms.ts'
-import { queueWarnings, runsAgents } from './queue.ts'
+import { localAgents, queueWarnings } from './queue.ts'
 import type { Rule } from './rule.ts'
 import type { Agent } from './schema.ts'
 import { proofWarnings, schemeWarnings } from './signature-warnings.ts'
@@ -23,7 +23,6 @@ import type { Webhook } from './webhook.ts'
 /** The warnings of a valid configuration. They never contain a secret's value. */
 export const collectWarnings = (config: Config, env: NodeJS.ProcessEnv): Warning[] => {
   const enabled = config.webhooks.filter((webhook) => webhook.enabled)
-  const rules = enabled.flatMap((webhook) => webhook.rules)
   const used = usedVariables(config)
   return [
     ...limitWarnings(config),
@@ -40,7 +39,7 @@ export const collectWarnings = (config: Config, env: NodeJS.ProcessEnv): Warning
       ]),
       ...twinWarnings(webhook),
     ]),
-    ...(runsAgents(config.gateway.queue) ? agentKeyWarnings(rules, used, env) : []),
+    ...agentKeyWarnings(localAgents(config), used, env),
     ...targetWarnings(config, env),
     ...providerWarnings(config),
     ...riskWarnings(config),
@@ -98,7 +97,7 @@ const secretWarnings = (
 
 /** Unset variables of agents that rules of enabled webhooks use. */
 const agentKeyWarnings = (
-  rules: readonly Rule[],
+  rules: readonly Pick<Rule, 'agentName' | 'agent'>[],
   used: readonly string[],
   env: NodeJS.ProcessEnv,
 ): Warning[] => {

@@ -7,7 +7,7 @@ import type { Config } from '../config/load.ts'
 import type { Rule } from '../config/rule.ts'
 import { warn, type Warning } from '../config/warning.ts'
 import { riskWarnings } from '../config/warnings.ts'
-import { enabledRules } from '../config/webhook.ts'
+import { localAgents } from '../config/queue.ts'
 
 /** Why an agent has no sandbox though it asks for one; `what` goes on after "agent <name> ". */
 export type SandboxFault = {
@@ -52,7 +52,7 @@ export const sandboxWarnings = async (
 ): Promise<Warning[]> => {
   const found = new Map<string, Warning>()
   const bare = new Set<string>()
-  for (const { agentName, agent, workspace } of enabledRules(config)) {
+  for (const { agentName, agent, workspace } of localAgents(config)) {
     if (!runsProgram(agent)) continue
     const fault = await inspectSandbox(agent, workspace, env, homeFolder)
     if (!fault) continue

@@ -69,13 +69,15 @@ export class Machines {
 
   /** Every 10 seconds. */
   async tick(): Promise<void> {
+    this.#report()
+    await this.measure()
+  }
+
+  #report(): void {
     const { broker, identity, keys, role, agents } = this.#parts
-    const { link } = broker
-    if (!link) return
     const { id, name } = identity()
     const self: Self = { name, role, version, agents: agents(), sentAt: Date.now() }
-    link.nc.publish(machinesSubject, writeNote('machine', id, self, keys()))
-    await this.measure()
+    broker.link?.nc.publish(machinesSubject, writeNote('machine', id, self, keys()))
   }
 
   /** How much waits. */
@@ -111,6 +113,8 @@ export class Machines {
         const { data: self } = selfSchema.safeParse(note.value)
         if (!self || (this.#seen.size >= maxMachines && !this.#seen.has(note.id))) return
         const { sentAt, ...machine } = self
+        // It has not heard of this one yet.
+        if (!this.#seen.has(note.id)) this.#report()
         const seenAt = new Date(now).toISOString()
         this.#seen.set(note.id, { ...machine, seenAt, clockMs: sentAt - now })
       },

@@ -62,6 +62,7 @@ describe('the queue of several machines', () => {
   it('leaves the keys of agents to workers', () => {
     const env = { NATS_URL: 'localhost:4222', DOORWARD_QUEUE_KEY: key }
     assert.deepEqual(codes('role: both', '', env), ['agent-key-unset'])
+    assert.deepEqual(codes('role: worker', '', env), ['agent-key-unset'])
     assert.deepEqual(codes('role: door', '', env), [])
   })
 

@@ -8,7 +8,7 @@ import { listSecrets } from '../../../../shared/config/environment.ts'
 import type { Config } from '../../../../shared/config/load.ts'
 import type { Rule } from '../../../../shared/config/rule.ts'
 import { inspectSandbox, type SandboxFault } from '../../../../shared/sandbox/warnings.ts'
-import { enabledRules } from '../../../../shared/config/webhook.ts'
+import { localAgents } from '../../../../shared/config/queue.ts'
 import { type Agent, isLoopbackUrl } from '../../../../shared/config/schema.ts'
 import { agentVariables } from '../../../../shared/config/variables.ts'
 import { riskWarnings, withoutVariable } from '../../../../shared/config/warnings.ts'
@@ -46,13 +46,13 @@ export const collectAgents = async (
   homeFolder: string,
 ): Promise<AgentFacts[]> => {
   // Of several rules with one agent, that with a workspace: it asks for a sandbox.
-  const rules = enabledRules(config).toSorted((one) => (one.workspace ? 1 : -1))
+  const rules = localAgents(config).toSorted((one) => (one.workspace ? 1 : -1))
   const used = new Map(rules.map((rule) => [rule.agentName, rule]))
   return Promise.all([...used.values()].map(async (rule) => collectAgent(rule, env, homeFolder)))
 }
 
 const collectAgent = async (
-  { agentName: name, agent, workspace }: Rule,
+  { agentName: name, agent, workspace }: Pick<Rule, 'agentName' | 'agent' | 'workspace'>,
   env: NodeJS.ProcessEnv,
   homeFolder: string,
 ): Promise<AgentFacts> => {
@@ -120,7 +120,7 @@ export const checkAgents = (
   config: Config,
   daemonProblems: readonly StatusProblem[],
 ): Check[] => [
-  ...(agents.length === 0 ? [skipped('agents', 'no enabled webhook has one')] : []),
+  ...(agents.length === 0 ? [skipped('agents', 'none runs on this machine')] : []),
   ...agents.flatMap((agent) => checkAgent(agent, daemonProblems)),
   ...riskWarnings(config, listUnconfined(agents)).map(({ detail, hint }) =>
     warning('permissions', detail, hint),
@@ -265,7 +265,7 @@ const killGroup = (pid: number | undefined): void => {
 
 /** Checks whether the servers of agents answer; asks no model. */
 export const reachAgents = async (config: Config, env: NodeJS.ProcessEnv): Promise<Check[]> => {
-  const used = new Map(enabledRules(config).map(({ agentName, agent }) => [agentName, agent]))
+  const used = new Map(localAgents(config).map(({ agentName, agent }) => [agentName, agent]))
   const checks = await Promise.all(
     [...used].map(async ([name, agent]): Promise<Check[]> => {
       if (agent.kind === 'openai') {
