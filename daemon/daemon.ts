@@ -29,7 +29,6 @@ import { Shutdown } from './shutdown.ts'
 import { Hooks, openPast } from './sources/hooks.ts'
 import { hookRoutes } from './sources/routes.ts'
 import { createMemory } from './state.ts'
-import { tunnelRoutes } from './tunnel/routes.ts'
 import { Tunnel } from './tunnel/tunnel.ts'
 import { isReplaced } from './util/replaced.ts'
 import { summarize } from './webhook/compiled-webhook.ts'
@@ -332,12 +331,12 @@ const createRequestHandlers = (
           runAgain,
           cancel,
           workspaces: services.workspaces.store,
+          tunnel,
           restart,
           shutdown: () => void shutdown.stop(),
         }),
         linkRoutes(events, links, url),
         hookRoutes(hooks),
-        tunnelRoutes(tunnel),
         tryOutRoutes({
           current: live.current,
           learners,

@@ -1,10 +1,13 @@
 import type { Router } from '@koa/router'
+import { z } from 'zod'
 import { type EventRecord, eventStates, type Restarted } from '../shared/api.ts'
+import { tunnelPrograms } from '../shared/api-tunnel.ts'
 import { DoorwardError } from '../shared/errors.ts'
 import { eventNotFound } from './webhook/events/control.ts'
-import { exactRouter } from './http/body.ts'
+import { exactRouter, readJsonBody } from './http/body.ts'
 import type { EventStream } from './http/sse.ts'
 import type { EventStore } from './events/event-store.ts'
+import type { Tunnel } from './tunnel/tunnel.ts'
 import type { WorkspaceStore } from './workspace/store.ts'
 import { type StatusParts, buildStatus } from './status.ts'
 
@@ -17,13 +20,16 @@ export type RouteParts = {
   readonly runAgain: (id: string) => EventRecord
   readonly cancel: (id: string) => EventRecord
   readonly workspaces: Pick<WorkspaceStore, 'list' | 'clear'>
+  readonly tunnel: Pick<Tunnel, 'start' | 'stop' | 'status'>
   readonly restart: () => Promise<Restarted>
   readonly shutdown: () => void
 }
 
+const tunnelSchema = z.strictObject({ with: z.enum(tunnelPrograms).optional() })
+
 /** The local API without logins and tokens (`oauth/routes.ts`). */
 export const apiRoutes = (parts: RouteParts): Router => {
-  const { status, events, stream, retry, runAgain, cancel, workspaces, restart, shutdown } = parts
+  const { status, events, stream, retry, runAgain, cancel, workspaces } = parts
   const router = exactRouter()
   router.get('/status', async (ctx) => {
     ctx.body = await buildStatus(status)
@@ -78,6 +84,14 @@ export const apiRoutes = (parts: RouteParts): Router => {
   router.delete('/workspaces', async (ctx) => {
     ctx.body = await workspaces.clear()
   })
+  addDaemonRoutes(router, parts)
+  return router
+}
+
+const addDaemonRoutes = (
+  router: Router,
+  { status, tunnel, restart, shutdown }: RouteParts,
+): void => {
   router.post('/daemon/reload', async (ctx) => {
     const { webhooks, agents } = await status.live.reload()
     const problems = status.live.problems()
@@ -91,12 +105,22 @@ export const apiRoutes = (parts: RouteParts): Router => {
       // This process is about to exit.
       ctx.set('Connection', 'close')
     })
+  router.get('/daemon/tunnel', (ctx) => {
+    ctx.body = tunnel.status()
+  })
+  router.post('/daemon/tunnel', async (ctx) => {
+    await tunnel.start((await readJsonBody(ctx, tunnelSchema)).with)
+    ctx.body = tunnel.status()
+  })
+  router.delete('/daemon/tunnel', async (ctx) => {
+    await tunnel.stop()
+    ctx.body = tunnel.status()
+  })
   router.post('/daemon/shutdown', (ctx) => {
     ctx.status = 202
     ctx.body = { status: 'stopping' }
     ctx.res.once('close', shutdown)
   })
-  return router
 }
 
 type Query = string | string[] | undefined
