@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { collectWarnings } from '../../../shared/config/warnings.ts'
-import { ConfigError, checkConfig } from '../../../shared/config/load.ts'
+import { ConfigError, checkConfig, loadConfig } from '../../../shared/config/load.ts'
 import { parseQueueKeys } from '../../../shared/config/queue.ts'
 import { readYaml } from '../../../shared/config/yaml.ts'
+import { temporaryHome } from '../../support/temporary.ts'
 
 const key = Buffer.alloc(32, 1).toString('base64')
 
@@ -64,6 +65,15 @@ describe('the queue of several machines', () => {
     assert.deepEqual(codes('role: both', '', env), ['agent-key-unset'])
     assert.deepEqual(codes('role: worker', '', env), ['agent-key-unset'])
     assert.deepEqual(codes('role: door', '', env), [])
+  })
+
+  it('asks a worker for no webhooks', async () => {
+    const gateway = (role: string) => `queue: { engine: nats, role: ${role} }\n`
+    const webhooks = 'webhooks: [{ path: 1 }]\n'
+    const worker = await temporaryHome({ gateway: gateway('worker'), webhooks })
+    assert.deepEqual((await loadConfig(worker, {})).webhooks, [])
+    const door = await temporaryHome({ gateway: gateway('door'), webhooks })
+    await assert.rejects(async () => loadConfig(door, {}), ConfigError)
   })
 
   it('does not deliver to pull-request', () => {
