@@ -3,8 +3,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { errorName, systemCode } from '../../shared/errors.ts'
 import { joinUrl } from '../../shared/net.ts'
 import { openRequest } from '../../shared/network/outgoing.ts'
-
-const limitMs = 8000
+import { withTimeLimit } from '../util/abort.ts'
 
 /**
  * Requests of our own, sent to the public address: those that come back to the port for webhooks prove that
@@ -12,6 +11,11 @@ const limitMs = 8000
  */
 export class Pings {
   readonly #waiting = new Map<string, () => void>()
+  readonly #limitMs: number
+
+  constructor(limitMs = 8000) {
+    this.#limitMs = limitMs
+  }
 
   /** Answers a ping that is waited for; hands on every other request. */
   before(next: RequestListener): RequestListener {
@@ -26,11 +30,11 @@ export class Pings {
     let hasArrived = false
     this.#waiting.set(path, () => (hasArrived = true))
     try {
-      const response = await openRequest(joinUrl(publicUrl, path), {
-        method: 'GET',
-        signal: AbortSignal.any([signal, AbortSignal.timeout(limitMs)]),
-      })
-      response.resume()
+      const response = await withTimeLimit(this.#limitMs, signal, (limit) =>
+        openRequest(joinUrl(publicUrl, path), { method: 'GET', signal: limit }),
+      )
+      // Whatever answers there could send without end.
+      response.destroy()
       if (hasArrived && response.statusCode === 204) return undefined
       return `${hasArrived ? 'it' : 'something else'} answers there (${response.statusCode})`
     } catch (error) {

@@ -10,6 +10,7 @@ import {
   type Hints,
 } from '../../delivery/targets/github-api.ts'
 import type { OAuth } from '../../oauth/oauth.ts'
+import { withTimeLimit } from '../../util/abort.ts'
 import { findRepository, type WorkspaceRequest } from '../request.ts'
 
 /*
@@ -109,21 +110,22 @@ const toReader = (api: GithubRequest, base: string, signal: AbortSignal): Github
 
 /** The last bytes of what is at a signed address, which needs no token. */
 const readEnd = async (url: URL, limitBytes: number, signal: AbortSignal): Promise<string> => {
-  const limit = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)])
   try {
-    const response = await openRequest(url, { method: 'GET', signal: limit })
-    if (response.statusCode !== 200) {
-      response.destroy()
-      throw new DeliveryError('retryable', `the log cannot be read (${response.statusCode})`)
-    }
-    const chunks: Buffer[] = []
-    let size = 0
-    for await (const chunk of response as AsyncIterable<Buffer>) {
-      chunks.push(chunk)
-      size += chunk.length
-      while (size - (chunks[0]?.length ?? 0) >= limitBytes) size -= chunks.shift()?.length ?? 0
-    }
-    return Buffer.concat(chunks).subarray(-limitBytes).toString()
+    return await withTimeLimit(timeoutMs, signal, async (limit) => {
+      const response = await openRequest(url, { method: 'GET', signal: limit })
+      if (response.statusCode !== 200) {
+        response.destroy()
+        throw new DeliveryError('retryable', `the log cannot be read (${response.statusCode})`)
+      }
+      const chunks: Buffer[] = []
+      let size = 0
+      for await (const chunk of response as AsyncIterable<Buffer>) {
+        chunks.push(chunk)
+        size += chunk.length
+        while (size - (chunks[0]?.length ?? 0) >= limitBytes) size -= chunks.shift()?.length ?? 0
+      }
+      return Buffer.concat(chunks).subarray(-limitBytes).toString()
+    })
   } catch (error) {
     if (error instanceof DoorwardError) throw error
     // The address has a signature, so nothing of it is in the message.

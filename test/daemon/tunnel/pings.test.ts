@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { Pings } from '../../../daemon/tunnel/pings.ts'
 
 const { signal } = new AbortController()
@@ -47,5 +49,22 @@ describe('pings through the public address', () => {
     assert.equal(await pings.send('http://127.0.0.1:1', signal), 'ECONNREFUSED')
     const unknown = await pings.send('http://gone.invalid', signal)
     assert.match(unknown ?? '', /ENOTFOUND|EAI_AGAIN/)
+  })
+  it('end where nothing answers, and where an answer does not end', async () => {
+    const pings = new Pings(200)
+    const silent = await start(() => undefined)
+    // A signal that only the request knows could be collected before it is aborted.
+    setFlagsFromString('--expose-gc')
+    const collect = setInterval(runInNewContext('gc') as () => void, 20)
+    assert.equal(await pings.send(silent, signal), 'no answer')
+    clearInterval(collect)
+    const closed = new Promise<void>((resolve) => {
+      void start((_, response) => {
+        const write = () => response.write('x'.repeat(100_000), write)
+        response.once('close', resolve)
+        write()
+      }).then(async (url) => pings.send(url, signal))
+    })
+    await closed
   })
 })
