@@ -81,9 +81,9 @@ export class Door {
   hold(job: Job, messageId = `${job.id} ${randomUUID()}`): Job {
     const { id, event } = job
     if (!event) return job
-    const run = async (signal: AbortSignal) => {
+    const run: Job['run'] = async (signal, agentIsDone) => {
       try {
-        await this.#publishHeld(job, event, messageId, signal)
+        await this.#publishHeld(job, event, messageId, signal, agentIsDone)
       } catch (error) {
         this.#parts.log.error({ event: id, error: errorName(error) }, 'internal error')
         job.fail(error)
@@ -185,6 +185,7 @@ export class Door {
     event: AcceptedEvent,
     messageId: string,
     signal: AbortSignal,
+    agentIsDone: () => void,
   ): Promise<void> {
     const { events } = this.#parts.memory
     const { id } = job
@@ -199,6 +200,8 @@ export class Door {
       } catch (error) {
         if (!(error instanceof DoorwardError)) throw error
         if (error.code === 'body-too-large') return job.fail(error)
+        // Answers that only have to be delivered do not wait for the broker.
+        if (!isUnsure) agentIsDone()
         // It may be there without its acknowledgement.
         isUnsure = true
         events.update(id, { detail: `it waits: ${error.localDetail ?? error.message}` })

@@ -120,6 +120,24 @@ describe('machines that share a queue, when something goes wrong', () => {
     assert.match(detail ?? '', /it may have run before/)
   })
 
+  it('deliver an answer while an event of its agent waits for the broker', async () => {
+    const link = await startLink(broker.port)
+    const door = await start('door', { servers: `nats://127.0.0.1:${link.port}` })
+    await start('worker')
+    const [first, second] = [await door.accept('fails', 'one'), await door.accept('fails', 'two')]
+    await Promise.all([door.untilOver(first), door.untilOver(second)])
+    const [one, two] = [door.kept.get(first), door.kept.get(second)]
+    assert.ok(one && two)
+    link.cut()
+    door.engine.runEvent.again(first, one)
+    door.engine.runEvent.again(second, two, 'an answer from before')
+    const { state } = await door.untilOver(second)
+    assert.deepEqual([state, door.memory.events.record(first)?.state], ['done', 'queued'])
+    link.restore()
+    await door.untilOver(first)
+    link.close()
+  })
+
   it('cancel on a worker what it runs', async () => {
     const door = await start('door')
     const worker = await start('worker')
