@@ -211,9 +211,9 @@ export class CatchUp {
   async #run(webhook: CaughtUpWebhook, due: readonly PastDelivery[]): Promise<CaughtUp> {
     const { title, past } = this.#parts.open(webhook.source)
     const reader = this.#readerOf(webhook)
-    const refused: PastDelivery[] = []
     const gone: PastDelivery[] = []
     let run = 0
+    let refused = 0
     let problem: string | undefined
     reader.isUnfinished = false
     for (const delivery of due.slice(0, webhook.catchUp.atMost)) {
@@ -222,15 +222,13 @@ export class CatchUp {
       try {
         fetched = await past.fetch(webhook.source, id, this.#parts.signal)
         if (!this.#isServing()) break
-        if (fetched && (await this.#accept(fetched, webhook))) {
-          run += 1
-          // Its details name another delivery: no event would ever finish this one.
-          if (!this.#isKnown(webhook.path, deliveryId))
-            this.#write((journal) => journal.finish(webhook.source, [deliveryId]))
-        } else {
-          ;(fetched ? refused : gone).push(delivery)
+        const isAccepted = fetched && (await this.#accept(fetched, webhook))
+        if (isAccepted) run += 1
+        else if (fetched) refused += 1
+        else gone.push(delivery)
+        // Where its details name another delivery, no event would ever finish this one.
+        if (!isAccepted || !this.#isKnown(webhook.path, deliveryId))
           this.#write((journal) => journal.finish(webhook.source, [deliveryId]))
-        }
         reader.remove([deliveryId])
       } catch (thrown) {
         const error = knownError(thrown)
@@ -243,12 +241,11 @@ export class CatchUp {
     }
     if (gone.length > 0)
       this.#tell(`${describe(gone, webhook.source.repository)}: ${title} has no details any more`)
-    const waiting = reader.waiting.length
     return {
       run,
-      refused: refused.length + gone.length,
+      refused: refused + gone.length,
       skipped: 0,
-      waiting,
+      waiting: reader.waiting.length,
       ...(problem !== undefined && { problem }),
     }
   }
@@ -264,10 +261,8 @@ export class CatchUp {
       await this.#parts.accept(fetched, webhook)
       return true
     } catch (error) {
-      const isPassing =
-        error instanceof DoorwardError &&
-        ['queue-full', 'rate-limited', 'unavailable', 'stopping'].includes(error.code)
-      if (isPassing || !(error instanceof DoorwardError)) throw error
+      const passing = ['queue-full', 'rate-limited', 'unavailable', 'stopping']
+      if (!(error instanceof DoorwardError) || passing.includes(error.code)) throw error
       return false
     }
   }

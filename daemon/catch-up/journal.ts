@@ -60,7 +60,7 @@ export class Journal {
   take(hook: WebhookSource, deliveryId: string): void {
     const key = hashOf(hook, deliveryId)
     if (this.#taken.has(key) || this.#finished.has(key)) return
-    this.#taken.add(key)
+    addNewest(this.#taken, key)
     this.#append([`taken ${key}`])
   }
 
@@ -79,28 +79,22 @@ export class Journal {
   }
 
   #read(line: string): void {
-    const [, cursor, ms] = /^cursor ([\w-]{43}) (\d{1,16}) \.$/.exec(line) ?? []
-    if (cursor !== undefined) this.#cursors.set(cursor, Number(ms))
-    const [, finished] = /^finished ([\w-]{43})$/.exec(line) ?? []
-    if (finished !== undefined) this.#finish(finished)
-    const [, taken] = /^taken ([\w-]{43})$/.exec(line) ?? []
-    if (taken !== undefined) this.#taken.add(taken)
+    const [, kind, key = '', ms] =
+      /^(cursor|taken|finished) ([\w-]{43})(?: (\d{1,16}) \.)?$/.exec(line) ?? []
+    if (kind === 'cursor' && ms !== undefined) this.#cursors.set(key, Number(ms))
+    if (kind === 'finished') this.#finish(key)
+    if (kind === 'taken') addNewest(this.#taken, key)
   }
 
   #finish(key: string): void {
-    this.#finished.add(key)
+    addNewest(this.#finished, key)
     this.#taken.delete(key)
   }
 
   #append(lines: readonly string[]): void {
     try {
       this.#lines += lines.length
-      const needed =
-        this.#cursors.size +
-        [this.#finished, this.#taken].reduce(
-          (sum, { size }) => sum + Math.min(size, maxFinished),
-          0,
-        )
+      const needed = this.#cursors.size + this.#finished.size + this.#taken.size
       if (this.#lines > needed + spareLines) this.#rewrite()
       else this.#write(lines)
     } catch (error) {
@@ -122,11 +116,6 @@ export class Journal {
 
   /** In one turn, so that no line is appended to the file that is replaced. */
   #rewrite(): void {
-    for (const keys of [this.#finished, this.#taken])
-      for (const key of keys) {
-        if (keys.size <= maxFinished) break
-        keys.delete(key)
-      }
     const lines = [
       ...[...this.#cursors].map(([key, ms]) => toCursorLine(key, ms)),
       ...[...this.#finished].map((key) => `finished ${key}`),
@@ -144,6 +133,12 @@ export class Journal {
     renameSync(temporary, this.#file)
     this.#lines = lines.length
   }
+}
+
+const addNewest = (keys: Set<string>, key: string): void => {
+  keys.add(key)
+  const [oldest] = keys
+  if (keys.size > maxFinished && oldest !== undefined) keys.delete(oldest)
 }
 
 /** With a mark at its end: a time that is cut off would be a much older one. */
