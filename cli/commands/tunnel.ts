@@ -88,7 +88,7 @@ const openPort = async ({ home, terminal, ...context }: Context): Promise<void> 
     const opened = await openConfig(home)
     const { port, host, public_port: known } = opened.config.gateway.server
     if (known !== undefined) return
-    const chosen = port === 0 ? 0 : await findFreePort(host, port + 1)
+    const chosen = port === 0 ? 0 : await orAnyPort(host, port + 1)
     const text = setServer(opened.file('gateway').text, { public_port: chosen })
     opened.check('gateway', text)
     await opened.write('gateway', text)
@@ -100,19 +100,15 @@ const openPort = async ({ home, terminal, ...context }: Context): Promise<void> 
   terminal.say('restarted the daemon, which listens there now')
 }
 
-/** One of ten; 0, which takes any, where none is free. */
-const findFreePort = async (host: string, first: number): Promise<number> => {
-  for (let port = first; port < Math.min(first + 10, 65_536); port += 1) {
-    const server = createServer()
-    server.listen({ host, port, exclusive: true })
-    const isFree = await once(server, 'listening').then(
-      () => true,
-      () => false,
+/** 0, which takes any, where the port is in use. */
+const orAnyPort = async (host: string, port: number): Promise<number> => {
+  const server = createServer().listen({ host, port, exclusive: true })
+  return once(server, 'listening')
+    .then(
+      () => port,
+      () => 0,
     )
-    server.close()
-    if (isFree) return port
-  }
-  return 0
+    .finally(() => server.close())
 }
 
 const show = async (context: Context): Promise<TunnelStatus> => {

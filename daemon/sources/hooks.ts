@@ -54,14 +54,8 @@ export const openPast = (
 ): PastSource => {
   const { provider, keyEnv: tokenEnv } = source
   if (provider !== 'stripe') return openSource(provider, engine, access)
-  const { env } = engine
-  return createStripeSource(source, {
-    target: 'Stripe',
-    tokenEnv,
-    provider: undefined,
-    env,
-    access,
-  })
+  const token = { target: 'Stripe', tokenEnv, provider: undefined, env: engine.env, access }
+  return createStripeSource(source, token)
 }
 
 /**

@@ -149,13 +149,9 @@ export class Tunnel {
       ...(this.#url !== undefined && { url: this.#url }),
       ...(this.#arrivedAt && { arrivedAt: this.#arrivedAt.toISOString() }),
       moved: this.#address.moved,
-      problems: [this.#problem, this.#address.problem, this.#address.hooksProblem].flatMap(
-        (problem) => {
-          if (!problem) return []
-          const { code, message, hint = 'doorward tunnel' } = problem
-          return [{ code, detail: message, hint }]
-        },
-      ),
+      problems: [this.#problem, this.#address.problem, this.#address.hooksProblem]
+        .filter((problem) => problem !== undefined)
+        .map(({ code, message, hint = 'doorward tunnel' }) => ({ code, detail: message, hint })),
     }
   }
 
@@ -200,19 +196,23 @@ export class Tunnel {
 
   /** Finds or starts the program, and uses its address. */
   async #open(name: TunnelName, signal: AbortSignal): Promise<void> {
-    const program = programs[name]
     const place = await this.#place(name)
     const known = this.#process && isRunning(this.#process) ? this.#url : undefined
     if (known !== undefined) return this.#use(known)
     if (this.#process) await endProcess(this.#process)
     this.#process = undefined
-    const url = toOrigin(await program.service?.(place))
+    const url = await this.#findForeign(name)
     if (url !== undefined) return this.#use(url)
-    const args = await program.args(place)
+    const args = await programs[name].args(place)
     if (!this.#isOn(signal)) return undefined
     this.#process = startProcess(place, args, this.#file('tunnel.log'))
     await this.#record()
     return this.#use(await this.#awaitAddress(name, place, signal))
+  }
+
+  /** The address of one that somebody else started: it may change, or end. */
+  async #findForeign(name: TunnelName): Promise<string | undefined> {
+    return toOrigin(await programs[name].service?.(await this.#place(name)))
   }
 
   async #awaitAddress(name: TunnelName, place: Place, signal: AbortSignal): Promise<string> {
@@ -227,13 +227,6 @@ export class Tunnel {
     }
     if (this.#process) await endProcess(this.#process)
     throw toRefusal(name, this.#output(), programs[name])
-  }
-
-  /** The address may have changed; undefined for one of somebody else that has ended. */
-  async #findAddress(name: TunnelName): Promise<string | undefined> {
-    const { address, service } = programs[name]
-    const place = await this.#place(name)
-    return toOrigin(await (this.#process ? address(place, this.#output()) : service?.(place)))
   }
 
   /** Pings until the program exits, or one of somebody else has no tunnel for us any more. */
@@ -255,10 +248,10 @@ export class Tunnel {
               { hint: 'doorward tunnel starts it again; --with takes another program' },
             ),
           )
-        const url = await this.#findAddress(name)
-        if (url === undefined && !this.#process) return
         trimOutput(this.#file('tunnel.log'))
-        if (url !== undefined && url !== this.#url) await this.#use(url)
+        const url = this.#process ? this.#url : await this.#findForeign(name)
+        if (url === undefined) return
+        if (url !== this.#url) await this.#use(url)
       }
       if (this.#state !== 'starting') {
         await this.#address.settle(this.#url ?? '', signal)
