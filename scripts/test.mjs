@@ -37,6 +37,13 @@ if (leaveOut)
     `NOT RUN: test/desktop (${missing.join(', ')} not installed). .ci/run installs what they need and runs all.`,
   )
 
+const brokerTests = ['flows/machines/**', 'daemon/queue/nats/**', 'daemon/queue/engines.test.js']
+// Debian has it where the PATH of a user does not look.
+process.env.PATH += `${delimiter}/usr/sbin`
+const leaveOutBroker = !isThere('nats-server') && !process.env.CI
+if (leaveOutBroker)
+  console.error('NOT RUN: the tests of several machines (nats-server is not installed).')
+
 /** The end-to-end tests of docs/threat-model.md that run besides test/security. */
 const flows =
   'guard unsigned webhook-bad-input public-listener delivery-once nothing-leaks no-token-leaks event-page login'
@@ -66,6 +73,7 @@ if (leaveOutOtherUser)
 const options = [
   ...(leaveOutOtherUser ? ['--ignore', 'dist/test/security/other-user/**'] : []),
   ...(leaveOut ? ['--ignore', 'dist/test/desktop/**'] : []),
+  ...(leaveOutBroker ? brokerTests.flatMap((name) => ['--ignore', `dist/test/${name}`]) : []),
   ...(leaveOutAgentClis ? ['--ignore', 'dist/test/agent-clis/**'] : []),
   // Tests for other systems are pending; on Linux in CI no test may be.
   ...(process.platform === 'linux' && process.env.CI ? ['--forbid-pending'] : []),

@@ -1,16 +1,15 @@
 import assert from 'node:assert/strict'
 import type { EventDetail, EventRecord } from '../../../shared/api.ts'
-import { connect } from '../../../shared/client/client.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'
 import { followEvents } from '../../support/daemon/events.ts'
 import { newQueueKey, startMachine } from '../../support/daemon/machines.ts'
 import { type Reports, startReports } from '../../support/daemon/reports.ts'
-import { restart, stopHome, untilExit } from '../../support/daemon/restart.ts'
+import { stopHome, untilExit } from '../../support/daemon/restart.ts'
 import { send } from '../../support/servers/http.ts'
 import { type Broker, startBroker } from '../../support/servers/nats.ts'
 import { startTargetServer, type TargetServer } from '../../support/servers/target-server.ts'
 
-describe('a door that is replaced, and one beside another', () => {
+describe('a door that is killed, and one beside another', () => {
   const key = newQueueKey()
   let broker: Broker
   let reports: Reports
@@ -87,21 +86,6 @@ webhooks:
     doors.push(daemon)
     return daemon
   }
-
-  it('hands over what waits and what runs, and the new process delivers the answers', async () => {
-    const old = await startDoor()
-    const id = await accepted(old.url, '/slow', 'handed over')
-    const report = await reports.next()
-    await restart(old.client)
-    assert.equal(await untilExit(old), '0')
-    const client = await connect(old.home)
-    const now = { ...old, client }
-    report.release()
-    const event = await untilFinished(now, id)
-    assert.deepEqual([event.state, event.result], ['done', 'answer to handed over'])
-    assert.equal(delivered().length, 1)
-    client.close()
-  })
 
   it('delivers, after kill -9 and another start, what it had accepted', async () => {
     const old = await startDoor()
