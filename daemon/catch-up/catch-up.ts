@@ -87,13 +87,14 @@ export class CatchUp {
     })
   }
 
-  /** What is missing. With `isFresh` the senders are asked first. */
+  /** What is missing. With `isFresh` the senders are asked first. Throws why what is finished is not known. */
   async list(isFresh: boolean): Promise<MissedHook[]> {
     if (isFresh)
       await this.#inTurn(async () => {
         for (const webhook of this.#webhooks()) this.#readerOf(webhook).wake()
         await this.#readDue()
       })
+    if (this.#journalProblem) throw this.#journalProblem
     return this.#webhooks().map((webhook) => {
       const { waiting, problem, leftOut } = this.#readerOf(webhook)
       const { provider, repository } = webhook.source

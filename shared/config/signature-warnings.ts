@@ -42,9 +42,14 @@ const signsAlike = (a: SignatureForm, b: SignatureForm): boolean =>
   a.param === b.param &&
   a.signs.join('') === b.signs.join('')
 
-const faultWarnings = ({ path, scheme, secretNames }: Webhook, env: NodeJS.ProcessEnv): Warning[] =>
+const faultWarnings = (
+  { path, scheme, secretNames, source }: Webhook,
+  env: NodeJS.ProcessEnv,
+): Warning[] =>
   secretNames.flatMap((name) =>
     listSecrets([name], env).flatMap((secret) => {
+      // It is ours then, and only keeps others out.
+      if (source?.mode === 'poll') return []
       const fault = secretFault(scheme, secret)
       if (!fault) return []
       return warn(

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { readFile, writeFile } from 'node:fs/promises'
+import { chmod, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { CaughtUp } from '../../support/daemon/caught-up.ts'
@@ -268,5 +268,16 @@ describe('catching up with what goes wrong', () => {
     miss(1)
     await next.pass(hourMs)
     assert.deepEqual(numbers(next), [1])
+  })
+  it('says why it does not know what is finished, and not that nothing was missed', async () => {
+    const own = await start('catch_up: ask')
+    own.stop.abort()
+    await chmod(join(own.folder, 'catch-up'), 0o644)
+    const next = await CaughtUp.start(own.definitions, gatewayOf(server), own.folder)
+    machines.push(next)
+    miss(1)
+    await assert.rejects(next.catchUp.list(true), /catch-up is open to other users/)
+    await chmod(join(own.folder, 'catch-up'), 0o600)
+    assert.equal((await next.catchUp.list(true))[0]?.waiting.length, 1)
   })
 })

@@ -100,6 +100,8 @@ describe('cli: webhook connect stripe', () => {
       (await file()).includes('source: { provider: stripe, key_env: STRIPE_API_KEY, mode: poll }'),
     )
     assert.match(await readFile(daemon.home.env, 'utf8'), /^NEW_WEBHOOK_SECRET=[0-9a-f]{64}$/m)
+    const checked = await cli('config', 'check')
+    assert.doesNotMatch(checked.stdout + checked.stderr, /NEW_WEBHOOK_SECRET/)
     assert.match((await cli('webhook', 'hooks')).stderr, /no webhook is connected/)
     const removed = await cli('webhook', 'disconnect', '/webhook/new')
     assert.equal(removed.code, 0, removed.stderr)
