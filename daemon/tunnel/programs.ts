@@ -25,6 +25,8 @@ export type TunnelProgram = {
   /** The names that it has on PATH. */
   readonly names: readonly string[]
   readonly install: string
+  /** Of the owner, besides those of proxies. */
+  readonly variables?: readonly string[]
   /** Its arguments. No secret is among them: programs have tokens in files of their own. */
   readonly args: (place: Place) => Promise<readonly string[]>
   /** The public address, by what it has written so far; undefined while it is not known. */
@@ -146,6 +148,7 @@ const findNamed = async ({ env, ...place }: Place): Promise<string | undefined> 
 const ngrok: TunnelProgram = {
   names: ['ngrok'],
   install: 'https://ngrok.com/download',
+  variables: ['NGROK_AUTHTOKEN'],
   args: async (place) => ['http', place.target, '--log=stdout', '--log-format=json'],
   address: async (place, output) => {
     const [line = ''] = /^.*"starting web service".*$/m.exec(output) ?? []
@@ -198,6 +201,7 @@ const findNgrok = async (place: Place, web: string): Promise<string | undefined>
 const zrok: TunnelProgram = {
   names: ['zrok', 'zrok2'],
   install: 'https://docs.zrok.io/docs/guides/install',
+  variables: ['ZROK_API_ENDPOINT', 'ZROK2_API_ENDPOINT'],
   args: async (place) => ['share', 'public', place.target, '--headless', '--force-local'],
   address: async (_, output) => {
     const [, host] =

@@ -316,7 +316,7 @@ export class Tunnel {
 
   async #place(name: TunnelName): Promise<Place> {
     const { env } = this.#parts.live.current()
-    const passed = ['NGROK_AUTHTOKEN', 'ZROK_API_ENDPOINT', 'ZROK2_API_ENDPOINT']
+    const { variables: passed = [] } = programs[name]
     return {
       target: this.#target(),
       path: await findTunnelProgram(name, env),

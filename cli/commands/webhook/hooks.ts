@@ -22,7 +22,9 @@ export const listHooks = async (context: Context): Promise<void> => {
   )
   if (terminal.json) return terminal.printJson(answer)
   if (answer.hooks.length === 0)
-    return terminal.say('no webhook is connected\nhint: doorward webhook connect github OWNER/REPO')
+    return terminal.say(
+      'no webhook is connected by a hook\nhint: doorward webhook connect github OWNER/REPO',
+    )
   const now = new Date()
   const rows = answer.hooks.map(({ repository, hookId, state, events, last, path, mode }) => [
     repository,

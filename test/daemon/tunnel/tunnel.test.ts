@@ -31,7 +31,7 @@ describe('the tunnel', () => {
     home = await temporaryHome({ gateway })
     await prepareHome(home)
     events = new EventStore(50)
-    const env = programs.env
+    const env = { ...programs.env, NGROK_AUTHTOKEN: 'a token of ngrok' }
     configureNetwork(env)
     let read = await readConfig(home, env)
     const current = () => read
@@ -106,6 +106,8 @@ describe('the tunnel', () => {
       [],
     )
     assert.deepEqual(run?.args, ['share', 'public', target(), '--headless', '--force-local'])
+    await tunnel.start('ngrok')
+    assert.equal(programs.running()[0]?.env['NGROK_AUTHTOKEN'], 'a token of ngrok')
   })
 
   it('reads what the second version of zrok says', async () => {
