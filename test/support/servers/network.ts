@@ -24,45 +24,44 @@ const name = (what: string): string => `doorward-${process.pid}-${what}`
 const ip = (...args: readonly string[]) => execFileSync('ip', args, { stdio: 'pipe' })
 const [brokerSpace, workerSpace] = [name('broker'), name('worker')]
 /** At most 15 characters. */
-const cable = (what: string): string => `dw${process.pid}${what}`
+const cable = `doorw${process.pid}`
 const address = { door: '10.213.77.1', broker: '10.213.77.2', worker: '10.213.77.6' }
 const brokerForWorker = '10.213.77.5'
 
 /** False where that is not allowed. */
 const makeNamespaces = (): boolean => {
+  // Also after a test that failed, as the addresses are the same in the next run.
+  process.once('exit', removeNamespaces)
   try {
-    ip('netns', 'add', brokerSpace)
+    for (const space of [brokerSpace, workerSpace]) ip('netns', 'add', space)
+    ip('link', 'add', cable, 'type', 'veth', 'peer', 'name', 'toDoor', 'netns', brokerSpace)
+    const ends = ['toWorker', 'type', 'veth', 'peer', 'name', 'toBroker', 'netns', workerSpace]
+    ip('-n', brokerSpace, 'link', 'add', ...ends)
+    const connected = [
+      [[], cable, address.door],
+      [['-n', brokerSpace], 'toDoor', address.broker],
+      [['-n', brokerSpace], 'toWorker', brokerForWorker],
+      [['-n', workerSpace], 'toBroker', address.worker],
+    ] as const
+    for (const [space, device, own] of connected) {
+      ip(...space, 'address', 'add', `${own}/30`, 'dev', device)
+      ip(...space, 'link', 'set', device, 'up')
+    }
+    for (const space of [brokerSpace, workerSpace]) ip('-n', space, 'link', 'set', 'lo', 'up')
+    return true
   } catch {
+    removeNamespaces()
     return false
   }
-  ip('netns', 'add', workerSpace)
-  ip('link', 'add', cable('a'), 'type', 'veth', 'peer', 'name', 'toDoor', 'netns', brokerSpace)
-  ip(
-    '-n',
-    brokerSpace,
-    'link',
-    'add',
-    'toWorker',
-    'type',
-    'veth',
-    'peer',
-    'name',
-    'toBroker',
-    'netns',
-    workerSpace,
-  )
-  const connected = [
-    [[], cable('a'), address.door],
-    [['-n', brokerSpace], 'toDoor', address.broker],
-    [['-n', brokerSpace], 'toWorker', brokerForWorker],
-    [['-n', workerSpace], 'toBroker', address.worker],
-  ] as const
-  for (const [space, device, own] of connected) {
-    ip(...space, 'address', 'add', `${own}/30`, 'dev', device)
-    ip(...space, 'link', 'set', device, 'up')
-  }
-  for (const space of [brokerSpace, workerSpace]) ip('-n', space, 'link', 'set', 'lo', 'up')
-  return true
+}
+
+const removeNamespaces = (): void => {
+  for (const space of [brokerSpace, workerSpace])
+    try {
+      ip('netns', 'delete', space)
+    } catch {
+      // It was not made, or is removed.
+    }
 }
 
 const between = async (): Promise<Network> => {
@@ -78,7 +77,7 @@ const between = async (): Promise<Network> => {
     restore: () => set('up'),
     close: async () => {
       await broker.stop()
-      for (const space of [brokerSpace, workerSpace]) ip('netns', 'delete', space)
+      removeNamespaces()
     },
   }
 }
