@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { eventSchema } from './api.ts'
+import type { EventRecord } from './api.ts'
 import { hookProviders, repositorySchema } from './config/source.ts'
 
 /*
@@ -18,33 +18,30 @@ export const connectHookSchema = z.strictObject({
 export type ConnectHook = z.infer<typeof connectHookSchema>
 
 /** Response of `POST /webhooks/hooks`. */
-export const connectedHookSchema = z.strictObject({
+export type ConnectedHook = {
   /** `missing` only with `check`. */
-  state: z.enum(['created', 'updated', 'exists', 'missing']),
-  hookId: z.int().optional(),
+  readonly state: 'created' | 'updated' | 'exists' | 'missing'
+  readonly hookId?: number
   /** The address that the sender has. */
-  url: z.string(),
-  events: z.array(z.string()).optional(),
-})
-export type ConnectedHook = z.infer<typeof connectedHookSchema>
+  readonly url: string
+  readonly events?: readonly string[]
+}
 
 /** Response of `POST /webhooks/hooks/ping`: the delivery that came, or how the sender says it was answered. */
-export const pingedHookSchema = z.strictObject({
-  arrived: z.boolean(),
-  event: eventSchema.optional(),
-  answer: z.string().optional(),
-})
-export type PingedHook = z.infer<typeof pingedHookSchema>
+export type PingedHook = {
+  readonly arrived: boolean
+  readonly event?: EventRecord
+  readonly answer?: string
+}
 
 /** Response of `DELETE /webhooks/hooks?path=…`; `removed` is false where the hook was gone. */
-export const removedHookSchema = z.strictObject({
-  removed: z.boolean(),
-  provider: z.string(),
-  repository: z.string(),
-  hookId: z.int(),
-  mode: z.literal('poll').optional(),
-})
-export type RemovedHook = z.infer<typeof removedHookSchema>
+export type RemovedHook = {
+  readonly removed: boolean
+  readonly provider: string
+  readonly repository: string
+  readonly hookId: number
+  readonly mode?: 'poll'
+}
 
 /** `GET /webhooks/hooks`: the hooks that `webhook connect` made. */
 export const hooksSchema = z.strictObject({

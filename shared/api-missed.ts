@@ -42,14 +42,13 @@ export const catchUpSchema = z.strictObject({
 export type CatchUpRequest = z.infer<typeof catchUpSchema>
 
 /** Response of `POST /events/missed`. */
-export const caughtUpSchema = z.strictObject({
-  run: z.int(),
-  skipped: z.int(),
+export type CaughtUp = {
+  readonly run: number
+  readonly skipped: number
   /** The webhook refused them, or their details are gone; the events say why. */
-  refused: z.int(),
+  readonly refused: number
   /** More than `at_most`, or more than the queue takes. */
-  waiting: z.int(),
+  readonly waiting: number
   /** Why it stopped early. */
-  problem: z.string().optional(),
-})
-export type CaughtUp = z.infer<typeof caughtUpSchema>
+  readonly problem?: string
+}

@@ -4,7 +4,7 @@ import { toPlainLine } from '../../shared/text.ts'
 import type { TargetResponse } from '../delivery/request.ts'
 import type { TokenSource } from '../delivery/token.ts'
 import { githubPauseMs } from '../util/http-retry-after.ts'
-import { textAt, valueAt } from '../util/payload-path.ts'
+import { listAt, textAt, valueAt } from '../util/payload-path.ts'
 import { type ApiRequest, createApiRequest, goneHint, nextPath } from './api-request.ts'
 import { createHookCalls, scopeMissing, toList } from './hook-calls.ts'
 import { listPast, toFetched } from './past.ts'
@@ -83,14 +83,13 @@ const toBody = ({ url, secret, events }: HookSettings) => ({
 
 const toHook = (item: unknown): SenderHook[] => {
   const id = valueAt(item, ['id'])
-  const events = valueAt(item, ['events'])
   if (typeof id !== 'number') return []
   return [
     {
       id,
       url: textAt(item, 'config', 'url') ?? '',
       isActive: valueAt(item, ['active']) === true,
-      events: (Array.isArray(events) ? (events as unknown[]) : []).map(String),
+      events: listAt(item, 'events').map(String),
     },
   ]
 }

@@ -2,7 +2,7 @@ import type { HookSettings } from '../../shared/config/source.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { toPlainLine } from '../../shared/text.ts'
 import type { TokenSource } from '../delivery/token.ts'
-import { valueAt } from '../util/payload-path.ts'
+import { listAt, textAt, valueAt } from '../util/payload-path.ts'
 import { type ApiRequest, type ApiResponse, nextPath } from './api-request.ts'
 import type { PastDelivery, SenderHook, Source } from './source.ts'
 
@@ -88,12 +88,11 @@ export const toList = (json: unknown, title: string): readonly unknown[] => {
 
 /** The words of a refusal that are safe to show, such as `Hook already exists on this repository`. */
 const describeRefusal = (json: unknown): string => {
-  const errors = valueAt(json, ['errors'])
-  const reasons = (Array.isArray(errors) ? (errors as unknown[]) : [])
+  const reasons = listAt(json, 'errors')
     .map((error) => (typeof error === 'string' ? error : valueAt(error, ['message'])))
     .filter((reason) => typeof reason === 'string')
-  const text = reasons.length > 0 ? reasons.join('; ') : valueAt(json, ['message'])
-  return typeof text === 'string' ? toPlainLine(text).slice(0, 200) : 'it does not say why'
+  const text = reasons.length > 0 ? reasons.join('; ') : textAt(json, 'message')
+  return text === undefined ? 'it does not say why' : toPlainLine(text).slice(0, 200)
 }
 
 export const scopeMissing = (

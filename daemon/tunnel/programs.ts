@@ -10,7 +10,7 @@ import { DoorwardError } from '../../shared/errors.ts'
 import { openRequest } from '../../shared/network/outgoing.ts'
 import { toPlainLine } from '../../shared/text.ts'
 import { isListenerOurs } from '../event-page/peer-user.ts'
-import { valueAt } from '../util/payload-path.ts'
+import { listAt, textAt, valueAt } from '../util/payload-path.ts'
 
 /** Where a tunnel is to lead, and what its program is run with. */
 export type Place = {
@@ -79,9 +79,7 @@ const tailscale: TunnelProgram = {
 const findFunnel = async (place: Place): Promise<string | undefined> => {
   const { json } = await runJson(place, 'funnel', 'status', '--json')
   for (const config of listServeConfigs(json))
-    for (const [host, web] of Object.entries(
-      (valueAt(config, ['Web']) as object | undefined) ?? {},
-    )) {
+    for (const [host, web] of Object.entries(valueAt(config, ['Web']) ?? {})) {
       const isOurs = leadsTo(place, valueAt(web, ['Handlers', '/', 'Proxy']))
       if (isOurs && valueAt(config, ['AllowFunnel', host]) === true)
         return `https://${host.replace(/:443$/, '')}`
@@ -91,7 +89,7 @@ const findFunnel = async (place: Place): Promise<string | undefined> => {
 
 const listServeConfigs = (json: unknown): unknown[] => [
   json,
-  ...Object.values((valueAt(json, ['Foreground']) as object | undefined) ?? {}),
+  ...Object.values(valueAt(json, ['Foreground']) ?? {}),
 ]
 
 /**
@@ -131,12 +129,10 @@ const findNamed = async ({ env, ...place }: Place): Promise<string | undefined> 
       const text = await readFile(join(folder, name), 'utf8').catch(() => undefined)
       if (text === undefined) continue
       // It reads the first that it finds.
-      const rules = valueAt(readYaml('', text).value, ['ingress'])
-      const own = (Array.isArray(rules) ? (rules as unknown[]) : []).find((rule) =>
-        leadsTo(place, valueAt(rule, ['service'])),
-      )
-      const host = valueAt(own, ['hostname'])
-      return typeof host === 'string' && !host.includes('*') ? `https://${host}` : undefined
+      const rules = listAt(readYaml('', text).value, 'ingress')
+      const own = rules.find((rule) => leadsTo(place, valueAt(rule, ['service'])))
+      const host = textAt(own, 'hostname')
+      return host === undefined || host.includes('*') ? undefined : `https://${host}`
     }
   return undefined
 }
@@ -181,13 +177,12 @@ const findNgrok = async (place: Place, web: string): Promise<string | undefined>
       text += String(chunk)
       if (text.length > maxAnswer) return undefined
     }
-    const tunnels = valueAt(parseJson(text), ['tunnels'])
-    const own = (Array.isArray(tunnels) ? (tunnels as unknown[]) : []).find(
+    const own = listAt(parseJson(text), 'tunnels').find(
       (tunnel) =>
         leadsTo(place, valueAt(tunnel, ['config', 'addr'])) &&
-        String(valueAt(tunnel, ['public_url'])).startsWith('https:'),
+        textAt(tunnel, 'public_url')?.startsWith('https:'),
     )
-    return own === undefined ? undefined : String(valueAt(own, ['public_url']))
+    return textAt(own, 'public_url')
   } catch {
     return undefined
   }

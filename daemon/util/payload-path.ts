@@ -52,3 +52,9 @@ export const textAt = (payload: unknown, ...names: readonly string[]): string | 
   const value = valueAt(payload, names)
   return typeof value === 'string' ? value : undefined
 }
+
+/** The list at a path of a payload; empty if there is none. */
+export const listAt = (payload: unknown, ...names: readonly string[]): readonly unknown[] => {
+  const value = valueAt(payload, names)
+  return Array.isArray(value) ? (value as readonly unknown[]) : []
+}

@@ -1,5 +1,5 @@
 import { toPlainLine, toPlainText } from '../../../shared/text.ts'
-import { textAt, valueAt } from '../../util/payload-path.ts'
+import { listAt, textAt, valueAt } from '../../util/payload-path.ts'
 import type { Context, ContextSource } from './context.ts'
 import type { GithubReader } from './github.ts'
 import { formatSize } from './show.ts'
@@ -96,10 +96,7 @@ const readLog = async (
   job: unknown,
   limitBytes: number,
 ): Promise<string> => {
-  const steps = valueAt(job, ['steps'])
-  const step = (Array.isArray(steps) ? (steps as unknown[]) : []).find(
-    (one) => textAt(one, 'conclusion') === 'failure',
-  )
+  const step = listAt(job, 'steps').find((one) => textAt(one, 'conclusion') === 'failure')
   const at = step === undefined ? '' : ` at step ${textAt(step, 'name') ?? ''}`
   const head = toPlainLine(`job ${textAt(job, 'name') ?? ''} failed${at}`)
   const id = valueAt(job, ['id'])
