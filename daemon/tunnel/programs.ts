@@ -38,10 +38,10 @@ export type TunnelProgram = {
 }
 
 /** True for `http://localhost:18790`, `127.0.0.1:18790` and `18790`. */
-const leadsTo = ({ target }: Pick<Place, 'target'>, address: unknown): boolean =>
-  typeof address === 'string' &&
-  /^(http:\/\/)?((127\.0\.0\.1|localhost|\[::1\]):)?\d+\/?$/.test(address) &&
-  /\d+(?=\/?$)/.exec(address)?.[0] === new URL(target).port
+const leadsTo = ({ target }: Pick<Place, 'target'>, address: unknown): boolean => {
+  const known = /^(?:http:\/\/)?(?:(?:127\.0\.0\.1|localhost|\[::1\]):)?(\d+)\/?$/
+  return known.exec(String(address))?.[1] === new URL(target).port
+}
 
 /**
  * In the foreground, a funnel ends with its program. `funnel status --json` is the `ServeConfig` of
@@ -54,9 +54,8 @@ const tailscale: TunnelProgram = {
   install: 'https://tailscale.com/download',
   args: async (place) => {
     const { json, output } = await runJson(place, 'status', '--json')
-    const state = valueAt(json, ['BackendState'])
-    if (state !== 'Running')
-      throw toRefusal('tailscale', typeof state === 'string' ? state : output, tailscale)
+    const state = textAt(json, 'BackendState')
+    if (state !== 'Running') throw toRefusal('tailscale', state ?? output)
     const configs = listServeConfigs((await runJson(place, 'funnel', 'status', '--json')).json)
     const isFree = (port: string) => configs.every((config) => !valueAt(config, ['TCP', port]))
     // The ports that a funnel may have (tailscale.com/docs/features/tailscale-funnel).
@@ -253,14 +252,10 @@ export const findFirstProgram = async (env: NodeJS.ProcessEnv): Promise<TunnelNa
 }
 
 /** What a program said when it gave up, and the way out. */
-export const toRefusal = (
-  name: string,
-  output: string,
-  { fixes }: Pick<TunnelProgram, 'fixes'>,
-): DoorwardError => {
+export const toRefusal = (name: TunnelName, output: string): DoorwardError => {
   const words = quote(output)
   const [, hint = `start ${name} by hand to see why`] =
-    fixes.find(([known]) => known.test(words)) ?? []
+    programs[name].fixes.find(([known]) => known.test(words)) ?? []
   return new DoorwardError('tunnel-failed', `${name} opens no tunnel: ${words}`, {
     hint: `${hint}; or another program: --with`,
   })

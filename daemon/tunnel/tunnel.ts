@@ -177,7 +177,7 @@ export class Tunnel {
         failingSince = undefined
         await this.#watch(name, signal, outcome)
         if (!this.#isOn(signal)) break
-        outcome.reject(toRefusal(name, this.#output(), programs[name]))
+        outcome.reject(toRefusal(name, this.#output()))
         this.#state = 'starting'
         this.#tell(`${name} ended, and is started again: ${quote(this.#output())}`)
       } catch (error) {
@@ -226,7 +226,7 @@ export class Tunnel {
       await delay(200, undefined, { signal })
     }
     if (this.#process) await endProcess(this.#process)
-    throw toRefusal(name, this.#output(), programs[name])
+    throw toRefusal(name, this.#output())
   }
 
   /** Pings until the program exits, or one of somebody else has no tunnel for us any more. */
