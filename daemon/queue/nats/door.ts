@@ -116,8 +116,9 @@ export class Door {
   async tick(): Promise<void> {
     const { memory, toJob } = this.#parts
     const now = Date.now()
-    for (const [id, lost] of this.#lost) {
-      if (now < lost.at) continue
+    // A list: what fails is added again.
+    const due = [...this.#lost].filter(([, { at }]) => at <= now)
+    for (const [id, lost] of due) {
       // First: the next tick may come before this one ends.
       this.#lost.delete(id)
       const { state } = memory.events.record(id) ?? {}

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import { DoorwardError } from '../../../../shared/errors.ts'
 import { readIdentity } from '../../../../daemon/queue/nats/identity.ts'
@@ -136,6 +137,34 @@ describe('machines that share a queue, when something goes wrong', () => {
     link.restore()
     await door.untilOver(first)
     link.close()
+  })
+
+  it('publish later what a broker has lost and has no room for', async () => {
+    const options = { lostAfter: '1500ms', maxEvents: 1 }
+    const door = await start('door', options)
+    const id = await door.accept('echo', 'later')
+    await broker.kill()
+    await untilTrue(() => !door.isConnected())
+    await broker.start()
+    // Before the door is there.
+    const nc = await connect({ servers: broker.url })
+    const jsm = await jetstreamManager(nc)
+    await jsm.streams.add({
+      name: 'doorward-runs',
+      subjects: ['doorward.run.*'],
+      storage: 'memory',
+      retention: 'workqueue',
+      discard: 'new',
+      max_msgs: 1,
+    })
+    await jetstream(nc).publish('doorward.run.nobody', '')
+    await untilTrue(() => door.isConnected())
+    const gone = door.accept('echo', 'no room')
+    await assert.rejects(gone, (error) => error instanceof DoorwardError)
+    await jsm.streams.purge('doorward-runs')
+    await nc.close()
+    await start('worker', options)
+    assert.equal((await door.untilOver(id)).state, 'done')
   })
 
   it('cancel on a worker what it runs', async () => {
