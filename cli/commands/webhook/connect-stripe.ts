@@ -7,7 +7,7 @@ import type { Context } from '../../context.ts'
 import { withDaemon } from '../../daemon-client/ensure.ts'
 import { tableLines } from '../../terminal/table.ts'
 import { reloadIfRunning } from '../daemon/reload.ts'
-import { type ConnectOptions, ensureEntry, writeSource } from './connect.ts'
+import { type ConnectOptions, ensureEntry, writeSource } from './connect-entry.ts'
 
 const limitMs = 60_000
 

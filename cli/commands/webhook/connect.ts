@@ -7,36 +7,23 @@ import {
   repositorySchema,
   type SourceProvider,
   sourceProviders,
-  type WebhookSource,
 } from '../../../shared/config/source.ts'
 import type { Config } from '../../../shared/config/load.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { withConfigLock } from '../../../shared/home/lock.ts'
 import { didYouMean, toPlainLine } from '../../../shared/text.ts'
 import { openConfig } from '../../config-edit/open-config.ts'
-import { setSource } from '../../config-edit/set-source.ts'
 import type { Context } from '../../context.ts'
 import { withDaemon } from '../../daemon-client/ensure.ts'
 import { confirm } from '../../terminal/confirm.ts'
 import { showWaiting } from '../../terminal/spinner.ts'
 import { tableLines } from '../../terminal/table.ts'
-import { writeEntry } from './add.ts'
-import { findPreset, newWebhook, type WebhookAddOptions } from './presets.ts'
+import { type ConnectOptions, ensureEntry, writeSource } from './connect-entry.ts'
 
 /*
  *   check at the sender -> entry and secret, if missing -> hook -> source of the entry -> ping
  *
  * Each step finds what an earlier run has done: the command is run again after any failure.
  */
-
-export type ConnectOptions = Pick<
-  WebhookAddOptions,
-  'path' | 'agent' | 'on' | 'deliverTo' | 'prompt'
-> & {
-  readonly poll?: boolean
-  /** Stripe: the variable with its key. */
-  readonly keyEnv?: string
-}
 
 /** A hook may take two requests with 15 s each, and a ping 15 s more. */
 const hookMs = 60_000
@@ -213,46 +200,6 @@ const logInAgain = async (context: Context, hint: string): Promise<void> => {
   const { login: logIn } = await import('../oauth/login.ts')
   await logIn(context, [provider], { browser: true, scopes: asked })
 }
-
-/** The webhook at this path; where there is none, writes its entry and its secret. */
-export const ensureEntry = async (
-  { home, terminal }: Context,
-  { path, provider }: { readonly path: string; readonly provider: SourceProvider },
-  options: ConnectOptions,
-): Promise<{ readonly agent: string; readonly isNew: boolean }> =>
-  withConfigLock(home, async () => {
-    const opened = await openConfig(home)
-    const present = opened.config.webhooks.find((webhook) => webhook.path === path)
-    if (present) {
-      if (Object.keys(options).some((name) => name !== 'path'))
-        terminal.say(`${path} exists, and stays as it is: doorward config edit webhooks`)
-      return { agent: present.rules[0].agentName, isNew: false }
-    }
-    // GitLab takes one through its API; where deliveries are only read, none must get in without it.
-    const preset = { ...findPreset(provider), secret: 'ours' as const }
-    const agents = [...opened.config.agents.keys()]
-    const agent = options.agent ?? agents.find((known) => known !== 'echo') ?? agents[0]
-    const given = { ...options, path, ...(agent !== undefined && { agent }) }
-    const webhook = newWebhook(preset, given, agents)
-    await writeEntry(home, opened, { webhook, preset, options: given })
-    return { agent: webhook.agent, isNew: true }
-  })
-
-/** Notes in the entry which hook is its own; with undefined, that it has none. */
-export const writeSource = async (
-  { home }: Pick<Context, 'home'>,
-  source: WebhookSource | undefined,
-  path: string,
-): Promise<void> =>
-  withConfigLock(home, async () => {
-    const opened = await openConfig(home)
-    const index = opened.config.webhooks.findIndex((webhook) => webhook.path === path)
-    const { text } = opened.file('webhooks')
-    const changed = setSource(text, index, source)
-    if (changed === text) return
-    opened.check('webhooks', changed)
-    await opened.write('webhooks', changed)
-  })
 
 const ping = async ({ terminal }: Context, client: Client, path: string): Promise<PingedHook> => {
   const waiting = await showWaiting('waiting for the ping', terminal, {

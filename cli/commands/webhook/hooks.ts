@@ -8,7 +8,7 @@ import type { Context } from '../../context.ts'
 import { withDaemon } from '../../daemon-client/ensure.ts'
 import { moment } from '../../terminal/format.ts'
 import { tableLines } from '../../terminal/table.ts'
-import { writeSource } from './connect.ts'
+import { writeSource } from './connect-entry.ts'
 import { disconnectStripe } from './connect-stripe.ts'
 
 const limitMs = 60_000

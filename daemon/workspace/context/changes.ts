@@ -1,5 +1,5 @@
 import { GitFailed } from '../git.ts'
-import type { Context, ContextSource } from './context.ts'
+import type { Context, ContextSource } from './source.ts'
 import { cutLines, formatSize, showName } from './show.ts'
 
 /*

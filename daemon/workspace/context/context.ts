@@ -1,10 +1,8 @@
 import type { ContextName } from '../../../shared/templates.ts'
 import { type ContextRequest, fence, placeOfContext } from '../../webhook/prompt.ts'
-import type { Workspace } from '../workspace.ts'
 import { readCommits, readDiff, readFiles } from './changes.ts'
 import { readComments, readFailedLogs } from './discussion.ts'
-import type { GithubReader } from './github.ts'
-import type { Subject } from './subject.ts'
+import type { AskSource, Context, ContextSource } from './source.ts'
 import { showHidden } from './show.ts'
 
 /*
@@ -16,23 +14,6 @@ type Prompted = {
   readonly prompt: string
   readonly context?: ContextRequest | undefined
 }
-
-/** Calls with requests for one repository. */
-type AskSource = <Value>(call: (github: GithubReader) => Promise<Value>) => Promise<Value>
-
-/** What a context is made of, and how. */
-export type ContextSource = {
-  readonly workspace: Pick<Workspace, 'git' | 'head' | 'base'>
-  readonly limitBytes: number
-  /** Requests for the repository of the workspace. */
-  readonly github: AskSource
-  readonly about: Subject
-  /** Makes text of a change harmless. */
-  readonly show: (text: string) => string
-}
-
-/** The text of one context; `note` where something was left out, for the detail of the event. */
-export type Context = { readonly text: string; readonly note?: string | undefined }
 
 const readers: Readonly<Record<ContextName, (source: ContextSource) => Promise<Context>>> = {
   diff: readDiff,

@@ -1,6 +1,6 @@
 import { toPlainLine, toPlainText } from '../../../shared/text.ts'
 import { listAt, textAt, valueAt } from '../../util/payload-path.ts'
-import type { Context, ContextSource } from './context.ts'
+import type { Context, ContextSource } from './source.ts'
 import type { GithubReader } from './github.ts'
 import { formatSize } from './show.ts'
 
