@@ -70,28 +70,23 @@ export const endProcess = async (own: TunnelProcess): Promise<void> => {
   }
 }
 
-/** Of a longer output its beginning, with the address, and its end are read. */
-const mostRead = 64 * 1024
+const mostRead = 128 * 1024
 const mostKept = 1024 * 1024
 
+/** Its end: it is read again each moment while an address is waited for. */
 export const readOutput = (logFile: string): string => {
   try {
     const file = openSync(logFile, 'r')
     try {
-      const { size } = fstatSync(file)
-      if (size <= 2 * mostRead) return readPart(file, 0, size)
-      return `${readPart(file, 0, mostRead)}\n${readPart(file, size - mostRead, mostRead)}`
+      const bytes = Buffer.alloc(mostRead)
+      const from = Math.max(0, fstatSync(file).size - mostRead)
+      return bytes.toString('utf8', 0, readSync(file, bytes, 0, mostRead, from))
     } finally {
       closeSync(file)
     }
   } catch {
     return ''
   }
-}
-
-const readPart = (file: number, from: number, length: number): string => {
-  const bytes = Buffer.alloc(length)
-  return bytes.toString('utf8', 0, readSync(file, bytes, 0, length, from))
 }
 
 /** Some programs write a line for each request. */
