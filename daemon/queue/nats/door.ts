@@ -25,6 +25,8 @@ type DoorParts = Omit<AnswersParts, 'settled'> & {
 const dayMs = 86_400_000
 const againMs = 2000
 const maxFailed = 10_000
+/** How long workers have to say what they run, after the broker has lost what waited. */
+const graceMs = 5000
 
 export class Door {
   readonly #parts: DoorParts
@@ -243,7 +245,9 @@ export class Door {
       if (isFinal(state) || local.has(id)) continue
       // The same in each attempt, as one may be there without its acknowledgement.
       const messageId = `${id} ${randomUUID()}`
-      if (state === 'queued') this.#lost.set(id, { at: now, messageId })
+      // A worker may have it, or its answer, which comes first then.
+      if (state === 'queued')
+        this.#lost.set(id, { at: now + Math.min(graceMs, broker.lostAfterMs), messageId })
       // Its worker goes on, if it is still there.
       if (state === 'running' && machine !== undefined)
         this.#lost.set(id, { at: now + broker.lostAfterMs, messageId })
