@@ -81,6 +81,11 @@ export class Broker {
     return this.#link?.nc.getServer()
   }
 
+  /** When the stream of runs was made. */
+  get madeAt(): string | undefined {
+    return this.#parts.runs.madeAt
+  }
+
   get lostAfterMs(): number {
     return this.#parts.settings().lost_after
   }

@@ -11,12 +11,15 @@ export type Held = {
 /** Extends the time of a message (`lost_after`) until it is released, however long that takes. */
 export const keepWorking = (
   first: JsMsg,
-  broker: Pick<Broker, 'isClosed' | 'lostAfterMs'>,
+  broker: Pick<Broker, 'isClosed' | 'link' | 'lostAfterMs' | 'madeAt'>,
 ): Held => {
   let message = first
+  let { madeAt } = broker
   const tell = (how: 'working' | 'ack' | 'nak') => {
     // Writing to a connection that is being closed would end the process.
     if (broker.isClosed) return
+    // In a stream that was made anew its number is that of another message, which would be gone.
+    if (!broker.link || broker.madeAt !== madeAt) return
     try {
       message[how]()
     } catch {
@@ -28,6 +31,7 @@ export const keepWorking = (
   return {
     replace: (newer) => {
       message = newer
+      ;({ madeAt } = broker)
     },
     release: (how) => {
       clearInterval(timer)

@@ -139,6 +139,20 @@ describe('machines that share a queue, when something goes wrong', () => {
     link.close()
   })
 
+  it('leave alone what has the place of a run in the stream before', async () => {
+    const [door, worker] = [await start('door'), await start('worker')]
+    const gate = door.newGate('gate')
+    const first = await door.accept('waits', `${gate.path}\n`)
+    await door.untilState(first, 'running')
+    await broker.kill()
+    await untilTrue(() => !door.isConnected() && !worker.isConnected())
+    await broker.start()
+    await untilTrue(() => door.isConnected() && worker.isConnected())
+    const second = await door.accept('waits', `${gate.path}\n`)
+    await gate.open('both')
+    for (const id of [first, second]) assert.equal((await door.untilOver(id)).state, 'done')
+  })
+
   it('publish later what a broker has lost and has no room for', async () => {
     const options = { lostAfter: '1500ms', maxEvents: 1 }
     const door = await start('door', options)
