@@ -106,8 +106,8 @@ const runPart = (folders, keep) =>
 /** Runs everything, as two runs in parallel that take about the same time. */
 const runAll = async () => {
   const parts = [
-    ['cli', 'daemon', 'flows', 'shared'],
-    ['agent-clis', 'desktop', 'faults', 'security', 'tray'],
+    ['cli', 'flows', 'shared', 'tray'],
+    ['agent-clis', 'daemon', 'desktop', 'faults', 'security'],
   ]
   const runs = await Promise.all(parts.map((folders, index) => runPart(folders, index > 0)))
   for (const { text } of runs) process.stdout.write(text)
