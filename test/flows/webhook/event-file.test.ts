@@ -114,7 +114,7 @@ agents:
     const first = await look()
     await daemon.client.post<EventRecord>(`/events/${id}/retry`)
     assert.notEqual(await look(), first)
-    const large = JSON.stringify({ title: 'x', padding: 'p'.repeat(5 * 1024 * 1024) })
+    const large = JSON.stringify({ title: 'x', padding: 'p'.repeat(2.5 * 1024 * 1024) })
     for (const name of ['without', 'without']) await untilFinished(daemon, await post(name, large))
     await assert.rejects(daemon.client.post(`/events/${id}/retry`), {
       code: 'event-not-retryable',
