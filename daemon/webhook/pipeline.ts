@@ -114,7 +114,7 @@ export const acceptFetched = async (
 ): Promise<Accepted> => {
   const delivery: Delivery = {
     webhook,
-    headers: headersNamed(rawHeaders, webhook.headerNames),
+    headers: headersNamed(rawHeaders.map(toOneLine), webhook.headerNames),
     receivedAt: new Date(),
     stage: 'receive',
     size: bytes.length,
@@ -136,6 +136,9 @@ export const acceptFetched = async (
     throw error
   }
 }
+
+/** As in a request of HTTP: the API may tell anything. */
+const toOneLine = (header: string): string => header.replaceAll(/[\0\r\n]/g, ' ')
 
 const processBody = (
   delivery: Delivery,

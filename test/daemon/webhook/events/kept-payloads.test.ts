@@ -18,14 +18,13 @@ const start = (maxBytes: number) => {
 
 describe('the payload of an event that may run again', () => {
   it('gives way to newer ones, and is never that of another event', () => {
-    // Each with six bytes for two of headers.
-    const { add, text } = start(20)
+    const { add, text } = start(10)
     const ids = ['aaaa', 'bbbb', 'cccc'].map((each) => add(each))
     assert.deepEqual(ids.map(text), [undefined, 'bbbb', 'cccc'])
-    ids.push(add('d'.repeat(14)))
-    assert.deepEqual(ids.map(text), [undefined, undefined, undefined, 'd'.repeat(14)])
-    assert.equal(text(add('e'.repeat(15))), undefined)
-    assert.equal(text(ids[3] ?? ''), 'd'.repeat(14))
+    ids.push(add('d'.repeat(10)))
+    assert.deepEqual(ids.map(text), [undefined, undefined, undefined, 'd'.repeat(10)])
+    assert.equal(text(add('e'.repeat(11))), undefined)
+    assert.equal(text(ids[3] ?? ''), 'd'.repeat(10))
   })
 
   it('is one of the newest 1,000', () => {
@@ -50,10 +49,16 @@ describe('the payload of an event that may run again', () => {
   })
 
   it('is a copy, which a newer one does not change', () => {
-    const { add, payloads } = start(10)
+    const { add, payloads } = start(4)
     const kept = payloads.get(add('aaaa'), scheme)
     add('bbbb')
     assert.equal(kept?.body.bytes.toString(), 'aaaa')
+  })
+
+  it('comes with its headers as they were sent', () => {
+    const { add, payloads } = start(1000)
+    const headers = { 'x-event': ['é', ''], 'content-type': ['application/json; a="b"'] }
+    assert.deepEqual({ ...payloads.get(add('a', headers), scheme)?.headers }, headers)
   })
 
   it('comes without what proved its sender', () => {
