@@ -1,14 +1,15 @@
 import { z } from 'zod'
-import { DoorwardError, type ErrorCode } from '../../../shared/errors.ts'
+import type { ErrorCode } from '../../../shared/errors.ts'
 import type { Agent } from '../../../shared/config/schema.ts'
 import { type AcceptedCopy, copyAccepted } from '../../restart/snapshot.ts'
 import type { AcceptedEvent } from '../../webhook/events/accepted-event.ts'
+import { unavailable } from './broker.ts'
 import { type Kind, pack, seal, unpack, unseal } from './seal.ts'
 
 /*
- * The messages between doors and workers: all but the id of an event is sealed. What only the door needs, such as the targets, is in a ticket that it seals for itself; the worker sends it back with
- * the answer, so that also a door that has lost its memory can deliver, and so that nobody can answer what it
- * was not given.
+ * The messages between doors and workers: all but the id of an event is sealed. What only the door needs, such
+ * as the targets, is in a ticket that it seals for itself; the worker sends it back with the answer, so that
+ * also a door that has lost its memory can deliver, and so that nobody can answer what it was not given.
  */
 
 /** What a worker is asked. */
@@ -80,9 +81,7 @@ const parse = (bytes: Buffer): unknown => {
 
 const sealWith = ([key]: Keys, kind: Kind, id: string, plain: Buffer): Buffer => {
   if (key) return seal(key, kind, id, plain)
-  throw new DoorwardError('unavailable', 'this webhook cannot accept deliveries now', {
-    localDetail: 'the key of the queue is missing',
-  })
+  throw unavailable('the key of the queue is missing')
 }
 
 /** A message of an event: its id, a sealed part, and more. Undefined where no key opens it. */

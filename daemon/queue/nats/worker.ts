@@ -288,14 +288,11 @@ export class Worker {
       if (isCancelled(signal))
         return noAnswer(
           run,
-          new DoorwardError('event-cancelled', 'it was cancelled at its machine'),
+          new DoorwardError('event-cancelled', 'it was cancelled while its agent ran'),
         )
       if (!(error instanceof DoorwardError))
         this.#parts.log.error({ event: run.id, error: errorName(error) }, 'internal error')
-      const why = isCancelled(signal)
-        ? new DoorwardError('event-cancelled', 'it was cancelled while its agent ran')
-        : error
-      return noAnswer(run, why)
+      return noAnswer(run, error)
     }
   }
 
