@@ -52,7 +52,7 @@ const maxAnswers = 64
 
 export class Answers {
   readonly #parts: AnswersParts
-  /** The runs that were heard of, by event: two machines may run it at once. */
+  /** The runs that were heard of, by event in memory: two machines may run it at once. */
   readonly #attempts = new Map<string, Set<string>>()
   /** When each run was last heard of. */
   readonly #heardAt = new Map<string, number>()
@@ -69,6 +69,7 @@ export class Answers {
   constructor(parts: AnswersParts) {
     this.#parts = parts
     parts.memory.events.follow(({ record }) => this.#follow(record))
+    parts.memory.events.onForget((id) => this.#attempts.delete(id))
     parts.broker.onLink((link) => {
       if (this.isActive) void this.#listen(link)
     })
@@ -147,8 +148,19 @@ export class Answers {
     const record = this.#parts.memory.events.record(id)
     if (!record) return
     if (!isFinal(record.state)) this.#heardAt.set(id, Date.now())
+    if (isFinal(record.state)) this.#noteLate(id, progress)
     if (isFinal(record.state) || this.#cancelling.has(id)) this.tellCancel(id)
     else this.#started(id, progress)
+  }
+
+  /** Marks a run that another one has overtaken: its event is over already, and stays as it is. */
+  #noteLate(id: string, { run, machine, attempt }: Progress): void {
+    const heard = this.#attempts.get(id)
+    const key = `${run} ${machine} ${attempt}`
+    if (!heard || heard.has(key)) return
+    heard.add(key)
+    const detail = `${id} was over when ${machine} said that it runs it too: it may have run twice`
+    this.#parts.memory.events.add(new Date(), { kind: 'daemon', state: 'done', detail })
   }
 
   /** A run that was given to a second machine may have run before. */
@@ -230,7 +242,6 @@ export class Answers {
 
   #follow({ id, state, code }: EventRecord): void {
     if (!isFinal(state)) return
-    this.#attempts.delete(id)
     this.#heardAt.delete(id)
     this.#cancelling.delete(id)
     // What a stop has interrupted is delivered after the next start.

@@ -60,6 +60,32 @@ describe('machines that share a queue, when something goes wrong', () => {
     assert.deepEqual([attempts, detail], [3, 'it may have run before on other'])
   })
 
+  it('report a run that another one has overtaken', async () => {
+    const door = await start('door')
+    await start('worker')
+    const id = await door.accept('echo', 'one')
+    await door.untilOver(id)
+    const { id: doorId } = await readIdentity(door.home)
+    const nc = await connect({ servers: broker.url })
+    for (const machine of ['late', 'late', 'later']) {
+      const progress = { run: 'r', machine, attempt: 1, queuedMs: 0 }
+      const note = writeNote('progress', id, progress, [Buffer.from(key, 'base64')])
+      nc.publish(`doorward.progress.${doorId}`, note)
+    }
+    await nc.flush()
+    await nc.close()
+    const told = () =>
+      door.memory.events
+        .list({ limit: 100, kind: 'daemon' })
+        .flatMap(
+          ({ detail }) => /when (\w+) said that it runs it too/.exec(detail ?? '')?.[1] ?? [],
+        )
+    await untilTrue(() => told().includes('later'))
+    assert.deepEqual(told(), ['later', 'late'])
+    const { state, attempts } = door.memory.events.record(id) ?? {}
+    assert.deepEqual([state, attempts], ['done', 1])
+  })
+
   it('run a delivery again whose event failed, also after it was refused once', async () => {
     const door = await start('door', { maxEvents: 1 })
     await start('worker')
