@@ -187,7 +187,7 @@ export const gatewayFileSchema = z.strictObject({
       lost_after: duration(
         '1m',
         'With nats: the runs of a machine that is silent for so long go to another one.',
-      ),
+      ).refine((ms) => ms >= 1000, 'must be at least 1s'),
       servers_env: environmentName
         .default('NATS_URL')
         .describe(

@@ -194,10 +194,11 @@ describe('a value of the wrong kind', () => {
       {
         agents:
           'agents:\n  a: { kind: echo, timeout: 10 }\n  b: { kind: echo, timeout: 10 m }\n  c: { kind: echo, timeout: 0s }\n  d: { kind: echo, timeout: 366d }\n  e: { kind: echo, timeout: -1s }\n',
-        gateway: 'oauth: { login_timeout: }\nqueue: { drain_timeout: 1w }\n',
+        gateway: 'oauth: { login_timeout: }\nqueue: { drain_timeout: 1w, lost_after: 1ms }\n',
       },
       `gateway.yaml:1:10 oauth.login_timeout: ${notDuration}`,
       `gateway.yaml:2:10 queue.drain_timeout: ${notDuration}`,
+      'gateway.yaml:2:29 queue.lost_after: must be at least 1s',
       `agents.yaml:2:20 agents.a.timeout: ${notDuration}`,
       `agents.yaml:3:20 agents.b.timeout: ${notDuration}`,
       'agents.yaml:4:20 agents.c.timeout: must be between 1ms and 365d',
