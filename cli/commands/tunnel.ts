@@ -12,6 +12,7 @@ import { withDaemon } from '../daemon-client/ensure.ts'
 import { moment } from '../terminal/format.ts'
 import { showWaiting } from '../terminal/spinner.ts'
 import { tableLines } from '../terminal/table.ts'
+import { asInvoked } from '../terminal/terminal.ts'
 
 const route = '/daemon/tunnel'
 /** The program, its address, the first pings and the hooks. */
@@ -121,7 +122,7 @@ const show = async (context: Context): Promise<TunnelStatus> => {
 }
 
 const describe = ({ state, program, url, leadsTo, arrivedAt, moved }: TunnelStatus): string[] => {
-  if (program === undefined) return ['no tunnel is open: doorward tunnel']
+  if (program === undefined) return [`no tunnel is open: ${asInvoked('doorward tunnel')}`]
   const ping =
     arrivedAt === undefined ? 'none has arrived' : `arrived ${moment(arrivedAt, new Date())}`
   return tableLines([
