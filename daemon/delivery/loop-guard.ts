@@ -210,10 +210,9 @@ export const createCommentMarks = (apiToken: string): CommentMarks => {
         textAt(payload, 'review', 'body') ??
         textAt(payload, 'object_attributes', 'note')
       if (body !== undefined) return isOwn(body)
-      const [mark, summary] = [['external_id'], ['output', 'summary']].map((path) =>
-        textAt(payload, 'check_run', ...path),
-      )
-      return mark !== undefined && isOwn(`${mark}\n${summary ?? ''}`)
+      const mark = textAt(payload, 'check_run', 'external_id')
+      if (mark === undefined) return false
+      return isOwn(`${mark}\n${textAt(payload, 'check_run', 'output', 'summary') ?? ''}`)
     },
   }
 }

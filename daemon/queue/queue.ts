@@ -20,7 +20,7 @@ export type Job = {
   /** What its agent is asked, on another machine too; undefined where no agent has to run. */
   readonly event?: AcceptedEvent | undefined
   /** False for one that waits for something else than its agent. */
-  readonly isReady?: (isStopping: boolean) => boolean
+  readonly isReady?: ((isStopping: boolean) => boolean) | undefined
   /** A retry that only delivers the answer of an earlier run. */
   readonly onlyDelivers: boolean
   /**

@@ -7,19 +7,23 @@ import type { Payload } from './parse.ts'
  * file or program.
  */
 
-type Forms = { readonly forms?: readonly Pick<SignatureForm, 'check' | 'in' | 'field'>[] }
+type Form = Pick<SignatureForm, 'check' | 'in' | 'field'>
+type Forms = { readonly forms?: readonly Form[] }
 
-const listPlaces = ({ forms = [] }: Forms): readonly Path[] =>
-  forms.flatMap(({ check, in: place, field }) => {
-    if (check === 'client-state') return [['value', each, 'clientState']]
-    return place === 'field' && field ? [field] : []
-  })
+const placeOf = ({ check, in: place, field }: Form): Path | undefined => {
+  if (check === 'client-state') return ['value', each, 'clientState']
+  return place === 'field' ? field : undefined
+}
 
-export const hasBodyToken = (scheme: Forms): boolean => listPlaces(scheme).length > 0
+export const hasBodyToken = ({ forms = [] }: Forms): boolean =>
+  forms.some((form) => placeOf(form) !== undefined)
 
 /** Replaces it in a payload that was just parsed. */
-export const hideBodyToken = (payload: Payload, scheme: Forms): Payload => {
-  for (const path of listPlaces(scheme)) hideAt(payload, path)
+export const hideBodyToken = (payload: Payload, { forms = [] }: Forms): Payload => {
+  for (const form of forms) {
+    const path = placeOf(form)
+    if (path) hideAt(payload, path)
+  }
   return payload
 }
 

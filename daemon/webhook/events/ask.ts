@@ -42,8 +42,8 @@ export const createAsk =
         ? await fillContexts(event, workspace, async (call) => askGithub(request, signal, call))
         : { prompt: event.prompt, notes: [] }
       const code = workspace && { path: workspace.path, access: request.access }
-      const question = { prompt, webhook: webhook.path, rule, eventId: id, deliveryId, payload }
-      const asked = { ...question, workspace: code }
+      const about = { webhook: webhook.path, rule, eventId: id, deliveryId }
+      const asked = { ...about, prompt, payload, workspace: code }
       const answer = await invoke(webhook.agentName, webhook.agent, asked, signal)
       const change = workspace && (await captureChange(workspace, event, id, answer.text))
       const seen: SeenCode | undefined = workspace && { head: workspace.head, change }

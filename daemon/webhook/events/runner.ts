@@ -21,17 +21,19 @@ import { createRunToEnd, failedEnd, hasNoWayOut, type RunToEndParts } from './ru
  * An event whose agent or delivery is interrupted is failed, too.
  */
 
+/** A duplicate was accepted before by another door. */
+export type PlacedEvent = { readonly id: string; readonly status: 'accepted' | 'duplicate' }
+
 export type RunEvent = {
   /** Another machine has to confirm what is accepted. */
   readonly needsConfirmation: boolean
   /**
-   * Puts the events of one delivery into the queue, and returns their ids: all or none, but where another
-   * machine has to confirm them, those that it has taken. Throws `queue-full`, `body-too-large`, `stopping`, or
-   * `unavailable`.
+   * Puts the events of one delivery into the queue: all or none, but where another machine has to confirm them,
+   * those that it has taken. Throws `queue-full`, `body-too-large`, `stopping`, or `unavailable`.
    */
   readonly accept: (
     events: readonly AcceptedEvent[],
-  ) => readonly string[] | Promise<readonly string[]>
+  ) => readonly PlacedEvent[] | Promise<readonly PlacedEvent[]>
   /**
    * Puts a failed event into the queue again: with its answer only for the targets that do not have it
    * yet, else for its agent. Throws `queue-full`, `body-too-large` or `stopping`.
@@ -87,21 +89,20 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
     if (coalesced) groups.join(id, receivedAt, coalesced, groupActions)
   }
 
-  const addPlaced = (
-    ids: readonly string[],
-    given: readonly AcceptedEvent[],
-    placed: readonly Placed[],
-  ): readonly string[] => {
-    given.forEach((event, index) => {
-      const id = ids[index] ?? ''
-      if (placed[index] === 'queued') add(id, event)
-      else if (placed[index] === 'duplicate')
-        events.add(event.receivedAt, { ...event.known, ...duplicateEnd }, id)
+  const addPlaced = (given: readonly Given[], placed: readonly Placed[]): PlacedEvent[] => {
+    const taken = given.flatMap(({ id, event }, index): PlacedEvent[] => {
+      if (placed[index] === 'queued') {
+        add(id, event)
+        return [{ id, status: 'accepted' }]
+      }
+      if (placed[index] !== 'duplicate') return []
+      events.add(event.receivedAt, { ...event.known, ...duplicateEnd }, id)
+      return [{ id, status: 'duplicate' }]
     })
     const refused = placed.find((one) => one instanceof DoorwardError)
     // The sender delivers it again, for those alone.
     if (refused) throw refused
-    return ids
+    return taken
   }
 
   return {
@@ -113,16 +114,14 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
       if (coalesced) groups.join(id, receivedAt, coalesced, groupActions)
     },
     accept: (accepted) => {
-      const ids = accepted.map(newEventId)
-      const stamped = accepted.map((event) => {
-        const { coalesced } = event
-        return coalesced ? { ...event, coalesced: groups.stamp(coalesced) } : event
-      })
-      const placed = queue.addAll(stamped.map((event, index) => toJob(ids[index] ?? '', event)))
-      if (placed) return placed.then((each) => addPlaced(ids, stamped, each))
+      const given = accepted.map((event) => ({ id: newEventId(), event: stamp(event, groups) }))
+      const placed = queue.addAll(given.map(({ id, event }) => toJob(id, event)))
+      if (placed) return placed.then((each) => addPlaced(given, each))
       // The jobs start in a later turn, after the events are added.
-      stamped.forEach((event, index) => add(ids[index] ?? '', event))
-      return ids
+      return given.map(({ id, event }) => {
+        add(id, event)
+        return { id, status: 'accepted' }
+      })
     },
     again: (id, event, answer) => {
       enqueueAgain(id, event, answer)
@@ -136,6 +135,13 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
       events.update(id, { state: 'queued', ...changes, ...noReason }, { prompt })
     },
   }
+}
+
+type Given = { readonly id: string; readonly event: AcceptedEvent }
+
+const stamp = (event: AcceptedEvent, groups: EventGroups): AcceptedEvent => {
+  const { coalesced } = event
+  return coalesced ? { ...event, coalesced: groups.stamp(coalesced) } : event
 }
 
 /** Makes the job of an event, which records what becomes of it. */
@@ -190,16 +196,14 @@ const createToJob = (
       agentConcurrency: webhook.agent.concurrency,
       bytes: Buffer.byteLength(answer ?? prompt) + (payload?.length ?? 0),
       onlyDelivers: answer !== undefined,
-      ...(coalesced && {
-        isReady: (isStopping) => groups.isReady(id, coalesced.group, isStopping),
-      }),
+      isReady: coalesced && ((isStopping) => groups.isReady(id, coalesced.group, isStopping)),
       run: async (signal, agentIsDone) => {
         const queuedMs = Math.round(performance.now() - queuedAt)
         if (coalesced) change({ detail: undefined })
         const run = { id, event, answer, queuedMs, signal, change, saw, agentIsDone }
         const outcome = await runToEnd(run)
         if (isOver) return
-        const wasCancelled = isCancelled(signal) && outcome.state === 'failed'
+        const wasCancelled = outcome.state === 'failed' && isCancelled(signal)
         finish(outcome, wasCancelled, signal.aborted)
       },
       fail: (error, why) => finish(failedEnd('agent', error), why === cancelled, false),

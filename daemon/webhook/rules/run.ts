@@ -14,7 +14,7 @@ import {
   toAccepted,
   toKnownDelivery,
 } from '../delivery.ts'
-import type { RunEvent } from '../events/runner.ts'
+import type { PlacedEvent, RunEvent } from '../events/runner.ts'
 import type { EventScope } from '../event-scope.ts'
 import type { Payload } from '../parse.ts'
 import { makePrompt } from '../prompt.ts'
@@ -80,10 +80,10 @@ export const runRules = (
   // keeps both until then.
   if (!runEvent.needsConfirmation) release()
   const chosen = { read, ready, overBudget }
-  const ids = runEvent.accept(accepted)
-  return ids instanceof Promise
-    ? ids.then((each) => answerAccepted(each, chosen, parts))
-    : answerAccepted(ids, chosen, parts)
+  const placed = runEvent.accept(accepted)
+  return placed instanceof Promise
+    ? placed.then((each) => answerAccepted(each, chosen, parts))
+    : answerAccepted(placed, chosen, parts)
 }
 
 type Chosen = {
@@ -96,31 +96,27 @@ type Chosen = {
 
 /** Keeps what another run needs, counts the runs, and answers the sender. */
 const answerAccepted = (
-  ids: readonly string[],
+  placed: readonly PlacedEvent[],
   { read, ready, overBudget }: Chosen,
   parts: RunRulesParts,
 ): Accepted => {
   const { delivery, verified } = read
-  const placed = ids.map((id) => statusOf(id, parts))
-  const isPlaced = (_: unknown, index: number) => placed[index] === 'accepted'
-  parts.payloads.keep(ids.filter(isPlaced), { body: verified, headers: delivery.headers })
-  for (const rule of ready.filter(isPlaced)) parts.budgets.count(rule, performance.now())
-  const events = [
-    ...ids.map((id, index) => ({
-      id,
-      status: placed[index] ?? 'accepted',
-      rule: ready[index]?.name,
-    })),
-    ...overBudget.map((rule) => passOver(delivery, rule, parts)),
-  ]
+  const now = performance.now()
+  const accepted: string[] = []
+  const events: EventOfRule[] = placed.map(({ id, status }, index) => {
+    const rule = ready[index]
+    if (rule && status === 'accepted') {
+      accepted.push(id)
+      parts.budgets.count(rule, now)
+    }
+    return { id, status, rule: rule?.name }
+  })
+  parts.payloads.keep(accepted, { body: verified, headers: delivery.headers })
+  for (const rule of overBudget) events.push(passOver(delivery, rule, parts))
   const [{ id, status } = { id: '', status: 'accepted' as const }] = events
   const answer = toAccepted(delivery, id, status)
   return events.length > 1 ? { ...answer, events } : answer
 }
-
-/** Another door may have accepted it. */
-const statusOf = (id: string, { events }: RunRulesParts): 'accepted' | 'duplicate' =>
-  events.record(id)?.state === 'duplicate' ? 'duplicate' : 'accepted'
 
 /** A rule that a delivery runs, and the group of its event. */
 type Due = { readonly rule: CompiledRule; readonly coalesced: ReturnType<typeof toCoalesced> }
@@ -147,18 +143,17 @@ const expandEach = (
 ): { readonly accepted: readonly AcceptedEvent[]; readonly ready: readonly CompiledRule[] } => {
   const accepted: AcceptedEvent[] = []
   const ready: CompiledRule[] = []
-  const failed = new Map<CompiledRule, DoorwardError>()
+  const failed: { readonly rule: CompiledRule; readonly error: DoorwardError }[] = []
   for (const { rule, coalesced } of due)
     try {
       accepted.push(expand(rule, read, coalesced))
       ready.push(rule)
     } catch (error) {
       if (!(error instanceof DoorwardError)) throw error
-      failed.set(rule, error)
+      failed.push({ rule, error })
     }
-  const [reason] = failed.values()
-  if (reason && accepted.length === 0) throw reason
-  for (const [rule, error] of failed) addRejected(read.delivery, error, parts, rule)
+  if (failed[0] && accepted.length === 0) throw failed[0].error
+  for (const { rule, error } of failed) addRejected(read.delivery, error, parts, rule)
   return { accepted, ready }
 }
 
@@ -168,16 +163,20 @@ const expand = (
   coalesced: Due['coalesced'],
 ): AcceptedEvent => {
   const { webhook, headers } = delivery
+  const { prompt, context } = makePrompt(rule, scope)
+  const { coalesced: group, detail } = describeCoalesced(coalesced)
   return {
     webhook: rule,
     receivedAt: delivery.receivedAt,
     known: toKnownDelivery(delivery, rule),
-    ...makePrompt(rule, scope),
+    prompt,
+    context,
     workspace: rule.workspace && expandWorkspace(rule.workspace, scope),
     targets: expandTargets(rule.targets, scope),
     updateKey: toUpdateKey(rule, scope, delivery.receivedAt),
     payload: toEventFile(rule.agent, { body: verified, headers }, payload, webhook.scheme),
-    ...describeCoalesced(coalesced),
+    coalesced: group,
+    detail,
     delivery: ofRule(key, rule.name),
   }
 }

@@ -42,7 +42,7 @@ export const readSignature = (headers: SignatureHeaders, form: SignatureForm): G
   const value = oneValue(headers, form.header)
   const isUsual = form.list === 'one' && form.signs.length === 1
   if (isUsual && value.startsWith(form.prefix))
-    return { digests: parseDigests([value.slice(form.prefix.length)], form), ...unsigned }
+    return { digests: [parseDigest(value.slice(form.prefix.length), form)], ...unsigned }
   const items = splitList(value, form)
   const start = form.param === undefined ? form.prefix : `${form.param}=${form.prefix}`
   const mine = items.filter((item) => item.startsWith(start))
@@ -68,11 +68,18 @@ const splitList = (value: string, { list }: SignatureForm): readonly string[] =>
   return list === 'commas-or-semicolons' ? items.map((item) => item.trim()) : items
 }
 
+const parseDigest = (text: string, form: SignatureForm): Buffer => {
+  const fault = findFault(text, form)
+  if (fault !== undefined) throw invalid(fault)
+  return Buffer.from(text, form.encoding)
+}
+
 /** The valid digests of a list. Throws the fault of the first one when all are invalid. */
 const parseDigests = (texts: readonly string[], form: SignatureForm): Buffer[] => {
   const wellFormed = texts.filter((text) => findFault(text, form) === undefined)
-  if (wellFormed.length === 0) throw invalid(findFault(texts[0] ?? '', form) ?? '')
-  return wellFormed.map((text) => Buffer.from(text, form.encoding))
+  return (wellFormed.length === 0 ? texts.slice(0, 1) : wellFormed).map((text) =>
+    parseDigest(text, form),
+  )
 }
 
 const findFault = (text: string, form: SignatureForm): string | undefined =>

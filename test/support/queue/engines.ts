@@ -134,8 +134,8 @@ export const startTestMachine = async ({
     isConnected: () => queue.machines?.().broker?.connected ?? true,
     /** Accepts one event for this agent; resolves with its id. */
     accept: async (...given: Parameters<typeof toEvent>): Promise<string> => {
-      const [id = ''] = await engine.runEvent.accept([toEvent(...given)])
-      return id
+      const [placed] = await engine.runEvent.accept([toEvent(...given)])
+      return placed?.id ?? ''
     },
     untilState: async (id: string, state: EventRecord['state']) =>
       until(id, (record) => record.state === state),
