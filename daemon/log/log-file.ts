@@ -45,6 +45,8 @@ export class LogFile {
       (number) => (typeof number === 'number' ? `daemon.log.${number}` : 'daemon.log'),
       { path: logs, size: '10M', rotate: 4, mode: 0o600 },
     )
+    // The package would make every folder above a missing file, and so bring back a home that was removed.
+    Object.assign(opened, { makePath: async () => ensureFolder(logs) })
     opened.on('warning', (error: Error) => this.#complain(systemReason(error)))
     opened.on('open', () => {
       if (this.#stream === opened) this.#inode = readInode(log)

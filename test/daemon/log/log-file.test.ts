@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { rmSync } from 'node:fs'
 import { mkdir, readFile, readdir, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { LogFile } from '../../../daemon/log/log-file.ts'
@@ -51,4 +52,17 @@ describe('the file of the log', () => {
       await file.close()
       await assert.rejects(stat(home.root), { code: 'ENOENT' })
     })
+
+  it('does not bring back a home that is removed while it is opened', async () => {
+    const home = await temporaryHome()
+    await mkdir(home.logs, { recursive: true, mode: 0o700 })
+    const complained = new Promise<string>((resolve) => {
+      const file = new LogFile(home, resolve, () => '')
+      // It is opened in a later turn.
+      rmSync(home.root, { recursive: true })
+      file.write('lost\n')
+    })
+    assert.equal(await complained, 'no such file')
+    await assert.rejects(stat(home.root), { code: 'ENOENT' })
+  })
 })
