@@ -40,13 +40,14 @@ export const createInvoke =
   ({ env, homeFolder, run, access }: InvokeParts): Invoke =>
   async (name, agent, question, signal) => {
     const { prompt } = question
-    if (agent.kind === 'echo') return cutTo(prompt, agent.output_limit)
     const getToken: RunContext['getToken'] = async (provider, minValidityMs) =>
       (await access(provider, { minValidityMs, asker: `agent ${name}` })).accessToken
     const { workspace } = question
     const variables = toVariables(question)
     const context = { env, homeFolder, run, getToken, signal, variables, workspace }
     switch (agent.kind) {
+      case 'echo':
+        return cutTo(prompt, agent.output_limit)
       case 'command':
         return withFile(question, async (file) =>
           runCommand(agent, prompt, withFileVariable(context, file)),

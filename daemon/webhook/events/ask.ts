@@ -43,8 +43,8 @@ export const createAsk =
         : { prompt: event.prompt, notes: [] }
       const code = workspace && { path: workspace.path, access: request.access }
       const about = { webhook: webhook.path, rule, eventId: id, deliveryId }
-      const asked = { ...about, prompt, payload, workspace: code }
-      const answer = await invoke(webhook.agentName, webhook.agent, asked, signal)
+      const question = { ...about, prompt, payload, workspace: code }
+      const answer = await invoke(webhook.agentName, webhook.agent, question, signal)
       const change = workspace && (await captureChange(workspace, event, id, answer.text))
       const seen: SeenCode | undefined = workspace && { head: workspace.head, change }
       return { answer, seen, notes: [...(workspace?.notes ?? []), ...notes] }

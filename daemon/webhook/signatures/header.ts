@@ -77,9 +77,8 @@ const parseDigest = (text: string, form: SignatureForm): Buffer => {
 /** The valid digests of a list. Throws the fault of the first one when all are invalid. */
 const parseDigests = (texts: readonly string[], form: SignatureForm): Buffer[] => {
   const wellFormed = texts.filter((text) => findFault(text, form) === undefined)
-  return (wellFormed.length === 0 ? texts.slice(0, 1) : wellFormed).map((text) =>
-    parseDigest(text, form),
-  )
+  if (wellFormed.length === 0) return [parseDigest(texts[0] ?? '', form)]
+  return wellFormed.map((text) => Buffer.from(text, form.encoding))
 }
 
 const findFault = (text: string, form: SignatureForm): string | undefined =>
