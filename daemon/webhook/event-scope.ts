@@ -23,7 +23,13 @@ export const createScope = (
   event,
   headers: toScopeHeaders(scopeHeaders, headers),
   webhook: { path },
-  delivery: { id: deliveryId, received_at: receivedAt.toISOString() },
+  delivery: {
+    id: deliveryId,
+    // Few templates use it.
+    get received_at() {
+      return receivedAt.toISOString()
+    },
+  },
 })
 
 /** The values of these headers; one that was sent several times is joined, as in node:http. */
