@@ -342,6 +342,7 @@ const createRequestHandlers = (
           learners,
           loopGuard,
           remoteKeys,
+          limits: memory,
           homeFolder: home.root,
         }),
       ],

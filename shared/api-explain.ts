@@ -68,6 +68,12 @@ const ruleExplanationSchema = z.strictObject({
       detail: z.string().optional(),
     })
     .optional(),
+  /** The newest of its key runs; `detail` says why this one has no key. */
+  coalesce: z
+    .strictObject({ key: z.string().optional(), detail: z.string().optional() })
+    .optional(),
+  /** How many runs `max_runs` leaves; with `isUsedUp` the event would be ignored. */
+  maxRuns: z.strictObject({ limit: z.string(), left: z.int(), isUsedUp: z.boolean() }).optional(),
   /** The messages for each target if the agent answered with the prompt. */
   targets: z.array(
     z.strictObject({

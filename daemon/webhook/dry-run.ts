@@ -22,7 +22,7 @@ import { tryFile } from '../delivery/targets/file.ts'
 import { exactRouter, readJsonBody } from '../http/body.ts'
 import { textOfValue } from '../util/payload-path.ts'
 import { checkRequest, expandWorkspace, type WorkspaceRequest } from '../workspace/request.ts'
-import type { CompiledWebhook } from './compiled-webhook.ts'
+import type { CompiledRule, CompiledWebhook } from './compiled-webhook.ts'
 import type { Engine } from './engine.ts'
 import { createScope, type EventScope } from './event-scope.ts'
 import { explainFilter } from './rules/filter-explanation.ts'
@@ -41,6 +41,9 @@ import {
   readEventKind,
   toEventName,
 } from './rules/choose.ts'
+import { formatRate } from './rules/budgets.ts'
+import { expandKey, toCoalesced } from './rules/groups.ts'
+import { mayRun, type RunRulesParts } from './rules/run.ts'
 import { diagnoseWithBudget } from './signatures/diagnosis.ts'
 import { expandTargets } from './targets.ts'
 import { describePlace, hasSignature } from './signatures/token.ts'
@@ -55,6 +58,7 @@ type LookedAt = {
   readonly remoteKeys: RemoteKeys
   /** For the hosts that a login is for. */
   readonly gateway: Gateway
+  readonly limits: Pick<RunRulesParts, 'groups' | 'budgets'>
   /** Throws why a file cannot be written. */
   readonly tryFile: (path: string) => Promise<void>
 }
@@ -97,12 +101,12 @@ const explain = async (webhook: CompiledWebhook, look: LookedAt): Promise<Explan
 }
 
 const explainRule = async (
-  rule: Rule,
+  rule: CompiledRule,
   scope: EventScope,
   kind: EventKind | undefined,
-  { gateway, tryFile }: LookedAt,
+  { gateway, tryFile, limits, nowMs }: LookedAt,
 ): Promise<RuleExplanation> => {
-  const { name, on } = rule
+  const { name, on, coalesce } = rule
   const made = tryPrompt(rule, scope)
   return {
     ...(name !== undefined && { rule: name }),
@@ -117,6 +121,8 @@ const explainRule = async (
     filter: explainFilter(scope, rule.filter),
     ...made,
     agent: describeAgent(rule),
+    ...(coalesce && { coalesce: tryKey(expandKey(coalesce.key, scope)) }),
+    ...explainBudget(rule, toCoalesced(rule, scope, new Date(nowMs)), limits),
     ...(rule.workspace && {
       workspace: tryWorkspace(expandWorkspace(rule.workspace, scope), gateway),
     }),
@@ -133,6 +139,23 @@ const tryPrompt = (
   } catch (error) {
     return { prompt: '', promptFault: describeRefusal(error), substituted: [] }
   }
+}
+
+const tryKey = (key: ReturnType<typeof expandKey>): RuleExplanation['coalesce'] =>
+  typeof key === 'string'
+    ? { detail: `not coalesced: ${key} of the key is empty in this event` }
+    : { key: key.join('') }
+
+const explainBudget = (
+  rule: CompiledRule,
+  coalesced: ReturnType<typeof toCoalesced>,
+  limits: LookedAt['limits'],
+): Pick<RuleExplanation, 'maxRuns'> => {
+  const { maxRuns } = rule
+  const left = limits.budgets.left(rule, performance.now())
+  if (!maxRuns || left === undefined) return {}
+  const isUsedUp = !mayRun(rule, coalesced, limits)
+  return { maxRuns: { limit: formatRate(maxRuns), left, isUsedUp } }
 }
 
 /** The key that a sender publishes, or why there is none; undefined where it signs with a secret. */
@@ -271,12 +294,13 @@ type TryOutParts = {
   readonly learners: DeliveryWaiters
   readonly loopGuard: Pick<LoopGuard, 'ownDetail'>
   readonly remoteKeys: RemoteKeys
+  readonly limits: LookedAt['limits']
   readonly homeFolder: string
 }
 
 /** Routes to try a webhook: `POST /webhooks/explain` and `POST /webhooks/learn`. */
 export const tryOutRoutes = (parts: TryOutParts): Router => {
-  const { current, learners, loopGuard, remoteKeys, homeFolder } = parts
+  const { current, learners, loopGuard, remoteKeys, limits, homeFolder } = parts
   const router = exactRouter()
   // JSON within JSON: quotes and line breaks take twice the space.
   const maxBytes = () => 2 * current().maxBodyBytes + 64 * 1024
@@ -293,6 +317,7 @@ export const tryOutRoutes = (parts: TryOutParts): Router => {
       loopGuard,
       remoteKeys,
       gateway: setup.config.gateway,
+      limits,
       tryFile: async (file) => tryFile(file, homeFolder),
     })
     const add = async <Part extends RuleExplanation>(part: Part): Promise<Part> => {

@@ -108,7 +108,7 @@ const matchFields = ({ on, filter }: RuleExplanation, terminal: Terminal): Field
 
 /** What runs, and where its answer goes. */
 const runFields = (rule: RuleExplanation, terminal: Terminal): Field[] => {
-  const { agent, workspace, targets } = rule
+  const { agent, workspace, targets, coalesce, maxRuns } = rule
   const empty = emptyPaths(rule)
   return [
     ...optional(rule.promptFault !== undefined, ['', failedCell(rule.promptFault ?? '', terminal)]),
@@ -116,6 +116,8 @@ const runFields = (rule: RuleExplanation, terminal: Terminal): Field[] => {
     ...optional(agent.detail !== undefined, ['', failedCell(agent.detail ?? '', terminal)]),
     ...optional(agent.unconfined !== undefined, ['', doubtCell(agent.unconfined ?? '', terminal)]),
     ...(workspace ? [['workspace', workspaceCell(workspace, terminal)] as const] : []),
+    ...(coalesce ? [['coalesce', coalesceCell(coalesce, terminal)] as const] : []),
+    ...(maxRuns ? [['max_runs', maxRunsCell(maxRuns, terminal)] as const] : []),
     ...targets.map(({ target, parts, detail }, index): Field => [
       index === 0 ? 'targets' : '',
       detail === undefined
@@ -134,6 +136,17 @@ const workspaceCell = (
   const text = `${repo} at ${ref}${base === undefined ? '' : `, base ${base}`}`
   return detail === undefined ? text : failedCell(detail, terminal)
 }
+
+const coalesceCell = (
+  { key, detail }: NonNullable<RuleExplanation['coalesce']>,
+  terminal: Terminal,
+): Cell => (key === undefined ? doubtCell(detail ?? '', terminal) : `the newest of ${key} runs`)
+
+const maxRunsCell = (
+  { limit, left, isUsedUp }: NonNullable<RuleExplanation['maxRuns']>,
+  terminal: Terminal,
+): Cell =>
+  isUsedUp ? failedCell(`${limit} is used up`, terminal) : `${limit}, of which ${left} are left`
 
 const eventCell = (
   { expected, actual, matches }: NonNullable<RuleExplanation['on']>,
@@ -204,8 +217,10 @@ const describeOutcome = (explanation: Explanation): string => {
   const then = signature.result === 'not-given' ? 'once it is signed, ' : ''
   if (handshake !== undefined) return `${then}it would be answered as a ${handshake}`
   if (ownComment) return `${then}it would be ignored: it is about what doorward itself wrote`
-  const matching = rules?.filter((rule) => rule.matches) ?? []
+  const matching = (rules ?? []).filter((rule) => rule.matches && !rule.maxRuns?.isUsedUp)
   if (matching.length > 0) return `${then}${describeRuns(matching)}`
+  if (matches && explanation.maxRuns?.isUsedUp)
+    return `${then}it would be ignored: max_runs is used up`
   if (matches && explanation.promptFault !== undefined)
     return `${then}it would be refused with 422: its prompt cannot be made`
   if (matches && agent.detail !== undefined)

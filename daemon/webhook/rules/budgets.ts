@@ -24,12 +24,17 @@ export type Limited = {
 export class RunBudgets {
   readonly #byRule = new Map<string, Runs>()
 
+  /** How many runs are left; undefined for a rule without `max_runs`. */
+  left(rule: Limited, nowMs: number): number | undefined {
+    const runs = this.#runsOf(rule)
+    if (!runs) return undefined
+    removeOld(runs, nowMs)
+    return Math.max(0, runs.rate.count - runs.times.length)
+  }
+
   /** True when no run is left. */
   isOver(rule: Limited, nowMs: number): boolean {
-    const runs = this.#runsOf(rule)
-    if (!runs) return false
-    removeOld(runs, nowMs)
-    return runs.times.length >= runs.rate.count
+    return this.left(rule, nowMs) === 0
   }
 
   /** Counts a run. */
@@ -106,6 +111,9 @@ const toKey = ({ path, name }: Limited): string => (name === undefined ? path : 
 
 const hourMs = 3_600_000
 
+/** `50/day` */
+export const formatRate = ({ count, perMs }: Rate): string =>
+  `${count}/${perMs === hourMs ? 'hour' : 'day'}`
+
 /** `max_runs of 50/day` */
-export const formatMaxRuns = ({ count, perMs }: Rate): string =>
-  `max_runs of ${count}/${perMs === hourMs ? 'hour' : 'day'}`
+export const formatMaxRuns = (rate: Rate): string => `max_runs of ${formatRate(rate)}`

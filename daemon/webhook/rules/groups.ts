@@ -6,6 +6,7 @@ import type { CompiledRule } from '../compiled-webhook.ts'
 import type { EventScope } from '../event-scope.ts'
 import { textOfValue, valueAt } from '../../util/payload-path.ts'
 import { formatPath } from '../../../shared/paths.ts'
+import type { Template } from '../../../shared/templates.ts'
 import type { Limited } from './budgets.ts'
 
 /** What of `coalesce` an event keeps. Times are those of the wall clock, so that they last over a restart. */
@@ -30,15 +31,22 @@ export const toCoalesced = (
   const { coalesce, path, name, maxRuns } = rule
   if (!coalesce) return undefined
   const { key, quietMs, atMostMs, running } = coalesce
-  const texts: string[] = [path, name ?? '']
-  for (const part of key.parts) {
+  const texts = expandKey(key, scope)
+  if (typeof texts === 'string') return texts
+  const group = hash('sha256', JSON.stringify([path, name ?? '', ...texts]))
+  const since = receivedAt.getTime()
+  return { group, since, quietMs, atMostMs, running, rule: { path, name, maxRuns } }
+}
+
+/** The parts of a key, or the placeholder of it that is empty in this event. */
+export const expandKey = ({ parts }: Template, scope: EventScope): readonly string[] | string => {
+  const texts: string[] = []
+  for (const part of parts) {
     const text = typeof part === 'string' ? part : textOfValue(valueAt(scope, part))
     if (typeof part !== 'string' && text.trim() === '') return `{{${formatPath(part)}}}`
     texts.push(text)
   }
-  const group = hash('sha256', JSON.stringify(texts))
-  const since = receivedAt.getTime()
-  return { group, since, quietMs, atMostMs, running, rule: { path, name, maxRuns } }
+  return texts
 }
 
 /** What identifies the comment that the answer updates: the key of `coalesce`, else the rule. */

@@ -122,10 +122,10 @@ const answerAccepted = (
 type Due = { readonly rule: CompiledRule; readonly coalesced: ReturnType<typeof toCoalesced> }
 
 /** Within `max_runs`, or instead of an event that has not run. */
-const mayRun = (
+export const mayRun = (
   rule: CompiledRule,
   coalesced: Due['coalesced'],
-  { groups, budgets }: RunRulesParts,
+  { groups, budgets }: Pick<RunRulesParts, 'groups' | 'budgets'>,
 ): boolean =>
   (typeof coalesced === 'object' && groups.hasWaiting(coalesced)) ||
   !budgets.isOver(rule, performance.now())

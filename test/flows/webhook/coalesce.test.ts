@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import type { Explanation } from '../../../shared/api-explain.ts'
 import type { EventDetail, EventRecord, Status } from '../../../shared/api.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'
 import { restart } from '../../support/daemon/restart.ts'
@@ -114,6 +115,13 @@ webhooks:
         'it is not coalesced: {{event.number}} of the key is empty in this event',
       ]),
     )
+    const explain = async (payload: object) =>
+      (await daemon.client.post<Explanation>('/webhooks/explain', { path: '/quiet', payload }))
+        .coalesce
+    assert.deepEqual(await explain({ repo: 'a', number: 7 }), { key: 'a#7' })
+    assert.deepEqual(await explain({ repo: 'a' }), {
+      detail: 'not coalesced: {{event.number}} of the key is empty in this event',
+    })
   })
 
   it('waits for no longer than at_most', async () => {

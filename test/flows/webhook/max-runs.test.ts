@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import type { EventDetail, Status } from '../../../shared/api.ts'
+import { type Explanation, explanationSchema } from '../../../shared/api-explain.ts'
+import { run } from '../../cli/support/cli.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'
 import { send } from '../../support/servers/http.ts'
 
@@ -9,6 +11,11 @@ describe('a webhook with max_runs', () => {
   const post = async () => {
     const headers = { 'content-type': 'application/json' }
     return (await send(`${daemon.url}/webhook/a`, { headers, body: '{}' })).json()
+  }
+  const explain = async () => {
+    const asked = { path: '/webhook/a', payload: '{}' }
+    const explanation = await daemon.client.post<Explanation>('/webhooks/explain', asked)
+    return explanationSchema.parse(explanation).rules?.map(({ rule, maxRuns }) => [rule, maxRuns])
   }
   const problems = async () =>
     (await daemon.client.get<Status>('/status')).problems.filter(
@@ -27,6 +34,14 @@ webhooks:
       - { name: all }
 `,
     })
+  })
+
+  it('is explained with the runs that are left', async () => {
+    const maxRuns = { limit: '2/hour', left: 2, isUsedUp: false }
+    assert.deepEqual(await explain(), [
+      ['some', maxRuns],
+      ['all', undefined],
+    ])
   })
 
   it('passes over what comes after them, says so once, and runs its other rules', async () => {
@@ -60,6 +75,11 @@ webhooks:
         hint: 'raise max_runs in webhooks.yaml, or wait',
       },
     ])
+    assert.deepEqual((await explain())?.[0], ['some', { limit: '2/hour', left: 0, isUsedUp: true }])
+    const args = ['webhook', 'explain', '/webhook/a', '-']
+    const { stdout } = await run(args, { home: daemon.home, stdin: '{}' })
+    assert.match(stdout, /^max_runs +✗ 2\/hour is used up$/m)
+    assert.match(stdout, /^outcome +the rule all would run$/m)
     assert.equal(await daemon.stop(), 0)
     const log = await readFile(daemon.home.log, 'utf8')
     assert.equal(log.split('is used up').length - 1, 1, log)
