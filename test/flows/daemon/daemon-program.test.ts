@@ -18,6 +18,13 @@ const bin = join(root, 'dist', 'bin')
 /** Loaded with the first configuration that needs them, not at a usual start. */
 const lateParts = ['./doorward-daemon-nats.cjs', './doorward-daemon-tunnel.cjs']
 
+/** A line of the file that is in no function: `const a = require("…"), b = require("…");` */
+const loadedAtStart =
+  /^(?:const|let|var) (?:(?:, )?\w+ = require\("[^"]+"\))+;$|^require\("[^"]+"\);$/gm
+
+const loadedIn = (text: string): string[] =>
+  [...text.matchAll(/\brequire\("([^"]+)"\)/g)].map(([, id = '']) => id)
+
 const partsOfDaemon = async (): Promise<string[]> =>
   (await readdir(bin)).filter((name) => /^doorward-daemon.*\.cjs$/.test(name))
 
@@ -29,14 +36,13 @@ describe('flow: the program of the daemon', () => {
   it('loads nothing but Node and its own files, all of them at its start', async () => {
     for (const name of await partsOfDaemon()) {
       const text = await readFile(join(bin, name), 'utf8')
-      const loaded = [...text.matchAll(/\brequire\("([^"]+)"\)/g)].map(([, id = '']) => id)
+      const loaded = loadedIn(text)
       const others = loaded.filter(
         (id) => !/^(\.\/doorward-daemon|node:)/.test(id) && !builtinModules.includes(id),
       )
       assert.deepEqual(others, [], name)
       if (daemonUnderLaunchd.endsWith(name)) continue
-      const atStart = [...text.matchAll(/^(?:(?:const|let|var) \w+ = )?require\("([^"]+)"\)/gm)]
-      const early = new Set(atStart.map(([, id]) => id))
+      const early = new Set((text.match(loadedAtStart) ?? []).flatMap(loadedIn))
       const late = loaded.filter(
         (id) => id.startsWith('./') && !early.has(id) && !lateParts.includes(id),
       )
