@@ -72,7 +72,7 @@ const ruleExplanationSchema = z.strictObject({
   coalesce: z
     .strictObject({ key: z.string().optional(), detail: z.string().optional() })
     .optional(),
-  /** How many runs `max_runs` leaves; with `isUsedUp` the event would be ignored. */
+  /** How many runs `max_runs` leaves; with `isUsedUp` the event would be filtered. */
   maxRuns: z.strictObject({ limit: z.string(), left: z.int(), isUsedUp: z.boolean() }).optional(),
   /** The messages for each target if the agent answered with the prompt. */
   targets: z.array(

@@ -145,8 +145,7 @@ const coalesceCell = (
 const maxRunsCell = (
   { limit, left, isUsedUp }: NonNullable<RuleExplanation['maxRuns']>,
   terminal: Terminal,
-): Cell =>
-  isUsedUp ? failedCell(`${limit} is used up`, terminal) : `${limit}, of which ${left} are left`
+): Cell => (isUsedUp ? failedCell(`${limit} is used up`, terminal) : `${limit}, ${left} left`)
 
 const eventCell = (
   { expected, actual, matches }: NonNullable<RuleExplanation['on']>,
@@ -220,7 +219,7 @@ const describeOutcome = (explanation: Explanation): string => {
   const matching = (rules ?? []).filter((rule) => rule.matches && !rule.maxRuns?.isUsedUp)
   if (matching.length > 0) return `${then}${describeRuns(matching)}`
   if (matches && explanation.maxRuns?.isUsedUp)
-    return `${then}it would be ignored: max_runs is used up`
+    return `${then}it would be filtered out: max_runs is used up`
   if (matches && explanation.promptFault !== undefined)
     return `${then}it would be refused with 422: its prompt cannot be made`
   if (matches && agent.detail !== undefined)
