@@ -10,7 +10,7 @@ import { licensesOf } from './bundle-licenses.mjs'
 const external = ['open', 'yocto-spinner']
 
 /**
- * The daemon starts 5 % sooner so, and with 1.3 MB less. Lines stay, and names of functions and classes: the
+ * The daemon starts 5 % sooner so, and with 2 MB less. Lines stay, and names of functions and classes: the
  * log shows them for an unexpected error.
  */
 const keepNames = { function: true, class: true }

@@ -42,7 +42,7 @@ import {
   toEventName,
 } from './rules/choose.ts'
 import { formatRate } from './rules/budgets.ts'
-import { expandKey, toCoalesced } from './rules/groups.ts'
+import { describeEmptyKey, expandKey, toCoalesced } from './rules/groups.ts'
 import { mayRun, type RunRulesParts } from './rules/run.ts'
 import { diagnoseWithBudget } from './signatures/diagnosis.ts'
 import { expandTargets } from './targets.ts'
@@ -142,9 +142,7 @@ const tryPrompt = (
 }
 
 const tryKey = (key: ReturnType<typeof expandKey>): RuleExplanation['coalesce'] =>
-  typeof key === 'string'
-    ? { detail: `not coalesced: ${key} of the key is empty in this event` }
-    : { key: key.join('') }
+  typeof key === 'string' ? { detail: describeEmptyKey(key) } : { key: key.join('') }
 
 const explainBudget = (
   rule: CompiledRule,

@@ -23,13 +23,7 @@ export const createScope = (
   event,
   headers: toScopeHeaders(scopeHeaders, headers),
   webhook: { path },
-  delivery: {
-    id: deliveryId,
-    // Few templates use it.
-    get received_at() {
-      return receivedAt.toISOString()
-    },
-  },
+  delivery: { id: deliveryId, received_at: receivedAt.toISOString() },
 })
 
 /** The values of these headers; one that was sent several times is joined, as in node:http. */

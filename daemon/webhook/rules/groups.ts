@@ -49,6 +49,10 @@ export const expandKey = ({ parts }: Template, scope: EventScope): readonly stri
   return texts
 }
 
+/** Why an event is not coalesced: this placeholder of its key is empty. */
+export const describeEmptyKey = (placeholder: string): string =>
+  `not coalesced: ${placeholder} of the key is empty in this event`
+
 /** What identifies the comment that the answer updates: the key of `coalesce`, else the rule. */
 export const toUpdateKey = (
   rule: CompiledRule,

@@ -23,7 +23,7 @@ import { expandTargets } from '../targets.ts'
 import type { VerifiedBody } from '../signatures/verify.ts'
 import { formatMaxRuns, type RunBudgets } from './budgets.ts'
 import { chooseRules } from './choose.ts'
-import { type EventGroups, toCoalesced, toUpdateKey } from './groups.ts'
+import { describeEmptyKey, type EventGroups, toCoalesced, toUpdateKey } from './groups.ts'
 
 /** A verified delivery that is neither a handshake nor caused by doorward. */
 type Read = {
@@ -185,8 +185,7 @@ const describeCoalesced = (
   coalesced: Due['coalesced'],
 ): Pick<AcceptedEvent, 'coalesced' | 'detail'> => {
   if (coalesced === undefined) return {}
-  if (typeof coalesced === 'string')
-    return { detail: `it is not coalesced: ${coalesced} of the key is empty in this event` }
+  if (typeof coalesced === 'string') return { detail: `it is ${describeEmptyKey(coalesced)}` }
   const { quietMs } = coalesced
   return quietMs === 0
     ? { coalesced }
