@@ -35,6 +35,17 @@ export const stages = [
  * lists. Requests are parsed strictly; tests check the responses.
  */
 
+/** What an error or a problem is about: names, never a sentence. */
+const aboutSchema = z.strictObject({
+  provider: z.string().optional(),
+  webhook: z.string().optional(),
+  agent: z.string().optional(),
+  target: z.string().optional(),
+  scope: z.string().optional(),
+  event: z.string().optional(),
+  file: z.string().optional(),
+})
+
 /** RFC 9457 `application/problem+json`, with a stable `code`. */
 export const problemSchema = z.strictObject({
   type: z.string(),
@@ -43,6 +54,7 @@ export const problemSchema = z.strictObject({
   detail: z.string(),
   code: z.string(),
   hint: z.string().optional(),
+  about: aboutSchema.optional(),
 })
 export type ProblemDocument = z.infer<typeof problemSchema>
 
@@ -82,6 +94,8 @@ export const eventSchema = z.strictObject({
   code: z.string().optional(),
   detail: z.string().optional(),
   deliveryId: z.string().optional(),
+  /** Names of what the code and the detail are about, such as the event that a duplicate repeats. */
+  about: aboutSchema.optional(),
   /** True for a valid signature; false when the webhook has no secret. */
   signed: z.boolean().optional(),
   /** Read from the API of the sender, not sent here; no signature was checked. */
@@ -337,6 +351,7 @@ const statusProblemSchema = z.strictObject({
   code: z.string(),
   detail: z.string(),
   hint: z.string(),
+  about: aboutSchema.optional(),
 })
 export type StatusProblem = z.infer<typeof statusProblemSchema>
 

@@ -101,9 +101,28 @@ export type ErrorCode =
   // a bug
   | 'internal'
 
+/** What an error or a problem is about, for programs: they never read the sentences. */
+export type About = {
+  /** `github`, or `github@work` for an account with a name. */
+  readonly provider?: string | undefined
+  /** Path of the webhook. */
+  readonly webhook?: string | undefined
+  /** Name of the agent. */
+  readonly agent?: string | undefined
+  /** `kind:name` of the target, or its kind. */
+  readonly target?: string | undefined
+  /** An OAuth scope that is missing. */
+  readonly scope?: string | undefined
+  /** Id of the event. */
+  readonly event?: string | undefined
+  /** The configuration file, such as `config/agents.yaml`. */
+  readonly file?: string | undefined
+}
+
 type ErrorDetails = {
   /** What to do about it: a command to run or a setting to change. */
   readonly hint?: string | undefined
+  readonly about?: About | undefined
   readonly cause?: unknown
   /** How long the other side asked to wait. */
   readonly retryAfterMs?: number | undefined
@@ -122,6 +141,7 @@ export class DoorwardError extends Error {
   override readonly name = 'DoorwardError'
   readonly code: ErrorCode
   readonly hint: string | undefined
+  readonly about: About | undefined
   readonly localDetail: string | undefined
   readonly retryAfterMs: number | undefined
 
@@ -129,6 +149,7 @@ export class DoorwardError extends Error {
     super(message, details.cause === undefined ? undefined : { cause: details.cause })
     this.code = code
     this.hint = details.hint
+    this.about = details.about
     this.localDetail = details.localDetail
     this.retryAfterMs = details.retryAfterMs
   }
@@ -152,6 +173,7 @@ type ErrorDocument = {
   readonly code: string
   readonly detail: string
   readonly hint?: string
+  readonly about?: About
   readonly problems?: readonly unknown[]
 }
 
@@ -167,6 +189,7 @@ export const errorDocument = (error: unknown): ErrorDocument => {
     code: error.code,
     detail: error.message,
     ...(error.hint === undefined ? {} : { hint: error.hint }),
+    ...(error.about === undefined ? {} : { about: error.about }),
     ...('problems' in error && Array.isArray(error.problems) ? { problems: error.problems } : {}),
   }
 }

@@ -36,6 +36,7 @@ export const newRecord = (id: string, receivedAt: string, fields: EventFields): 
   code: fields.code,
   detail: fields.detail,
   deliveryId: fields.deliveryId,
+  about: fields.about,
   signed: fields.signed,
   source: fields.source,
   size: fields.size,

@@ -107,6 +107,7 @@ export const toProblem = (error: unknown): ProblemDocument => {
     detail: known.message,
     code: known.code,
     ...(known.hint === undefined ? {} : { hint: known.hint }),
+    ...(known.about === undefined ? {} : { about: known.about }),
   }
 }
 

@@ -209,7 +209,10 @@ const toError = (status: number, text: string): DoorwardError => {
   try {
     const problem = JSON.parse(text) as ProblemDocument
     if (typeof problem.code !== 'string' || typeof problem.detail !== 'string') throw new Error()
-    return new DoorwardError(problem.code as ErrorCode, problem.detail, { hint: problem.hint })
+    return new DoorwardError(problem.code as ErrorCode, problem.detail, {
+      hint: problem.hint,
+      about: problem.about,
+    })
   } catch {
     return new DoorwardError('internal', `the daemon answered ${status} without a reason`)
   }
