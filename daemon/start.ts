@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { unlink } from 'node:fs/promises'
-import { initHome } from '../shared/config/init-home.ts'
+import { initHome } from '../shared/home/init-home.ts'
 import { writeFileAtomic } from '../shared/home/files.ts'
 import { type Home, prepareHome, readSecretFile } from '../shared/home/home.ts'
 import { acquireLock, type HomeLock, newLockToken } from '../shared/home/lock.ts'

@@ -1,5 +1,5 @@
 import { OwnMessages } from './delivery/loop-guard.ts'
-import { type Progress, createProgress } from './delivery/multipart.ts'
+import { type Progress, createProgress } from './delivery/message-parts.ts'
 import { EventStore } from './events/event-store.ts'
 import { SeenDeliveries } from './webhook/dedupe.ts'
 import {

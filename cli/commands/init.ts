@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { access } from 'node:fs/promises'
-import { addWebhookSecret, initHome, sampleSecretName } from '../../shared/config/init-home.ts'
+import { addWebhookSecret, initHome, sampleSecretName } from '../../shared/home/init-home.ts'
 import type { Context } from '../context.ts'
 import { findRunningDaemon } from '../daemon-client/connect.ts'
 import { asInvoked } from '../terminal/terminal.ts'

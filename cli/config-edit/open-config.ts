@@ -1,7 +1,7 @@
 import { readFile, realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { readEnvironment } from '../../shared/config/environment.ts'
-import { initHome } from '../../shared/config/init-home.ts'
+import { initHome } from '../../shared/home/init-home.ts'
 import { checkConfig, type Config, ConfigError } from '../../shared/config/load.ts'
 import type { ConfigName } from '../../shared/config/schema.ts'
 import { readYaml, readYamlBytes, type YamlFile } from '../../shared/config/yaml.ts'

@@ -4,7 +4,7 @@ import type { CatchUpRequest, CaughtUp, MissedHook } from '../../shared/api-miss
 import { DoorwardError } from '../../shared/errors.ts'
 import type { EventStore } from '../events/event-store.ts'
 import type { Log } from '../log/log.ts'
-import type { PastDelivery, PastSource } from '../sources/source.ts'
+import type { PastDelivery, PastApi } from '../sender-apis/sender-api.ts'
 import { knownError } from '../util/assets.ts'
 import { isFinal } from '../events/event-record.ts'
 import type { CompiledWebhook } from '../webhook/compiled-webhook.ts'
@@ -20,7 +20,7 @@ const hint = 'doorward events missed'
 export type CatchUpParts = {
   readonly journalFile: string
   readonly current: () => Pick<Engine, 'byPath'>
-  readonly open: (source: ReadWebhook['source']) => PastSource
+  readonly open: (source: ReadWebhook['source']) => PastApi
   /** Throws why the webhook refuses it. */
   readonly accept: (delivery: FetchedDelivery, webhook: CompiledWebhook) => Promise<unknown>
   readonly events: EventStore

@@ -3,7 +3,7 @@ import type { EventRecord } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { isFinal } from '../events/event-record.ts'
 import type { EventStore } from '../events/event-store.ts'
-import { maxListed, type PastDelivery, type PastSource } from '../sources/source.ts'
+import { maxListed, type PastDelivery, type PastApi } from '../sender-apis/sender-api.ts'
 import { knownError } from '../util/assets.ts'
 import type { CompiledWebhook } from '../webhook/compiled-webhook.ts'
 import { isNamed } from '../webhook/rules/choose.ts'
@@ -62,7 +62,7 @@ export class HookReader {
   /** Reads what was delivered since the cursor. Returns how many are missing that were not before. */
   async read(
     { path, rules, source: hook, catchUp: { everyMs } }: ReadWebhook,
-    sender: PastSource,
+    sender: PastApi,
     { journal, events, nowMs }: { journal: Journal; events: EventStore; nowMs: number },
     signal: AbortSignal,
   ): Promise<number> {
@@ -130,7 +130,7 @@ export class HookReader {
 
 /** A sender sends nothing through a hook that it, or a person, switched off. */
 const findSwitchedOff = async (
-  { title, listHooks }: PastSource,
+  { title, listHooks }: PastApi,
   { provider, repository, hookId }: WebhookSource,
   path: string,
   signal: AbortSignal,

@@ -7,7 +7,7 @@ import type { Log } from '../log/log.ts'
 import type { OAuth } from '../oauth/oauth.ts'
 import type { DeliveryError } from './delivery-error.ts'
 import type { CommentMarks, OwnMessages } from './loop-guard.ts'
-import { createMultipartSender, type Progress } from './multipart.ts'
+import { createPartsSender, type Progress } from './message-parts.ts'
 import type { RetryOptions, RetryRules } from './retry.ts'
 import type { AgentReply, ResolvedTarget, Sender } from './sender.ts'
 import { createDiscord } from './targets/discord.ts'
@@ -62,7 +62,7 @@ export type DeliverParts = SenderParts & {
 
 export const createDeliver = (parts: DeliverParts): Deliver => {
   const { homeFolder, progress, log, rules, hasTray } = parts
-  const sendParts = createMultipartSender(createSenders(parts), progress, rules)
+  const sendParts = createPartsSender(createSenders(parts), progress, rules)
 
   /** Returns a note for the event, if any. */
   const send = async (

@@ -5,7 +5,7 @@ import { writeFileAtomic } from '../../shared/home/files.ts'
 import { type Home, systemReason } from '../../shared/home/home.ts'
 import { withConfigLock } from '../../shared/home/lock.ts'
 import { setServer } from '../../shared/set-server.ts'
-import type { Hooks } from '../sources/hooks.ts'
+import type { Hooks } from '../sender-apis/hooks.ts'
 import { knownError } from '../util/assets.ts'
 import type { Engine } from '../webhook/engine.ts'
 

@@ -3,7 +3,7 @@ import { DoorwardError } from '../../shared/errors.ts'
 import { toPlainLine } from '../../shared/text.ts'
 import type { SignatureScheme } from '../../shared/signatures/scheme.ts'
 import { hideBodyToken } from './body-token.ts'
-import { parseMultipart } from './multipart.ts'
+import { parseMultipart } from './forms.ts'
 import type { SignatureHeaders } from './signatures/header.ts'
 import type { VerifiedBody } from './signatures/verify.ts'
 

@@ -9,7 +9,7 @@ import { checkBodyTimestamp, getDeliveryId, getLateSeconds } from './delivery-id
 import type { Engine } from './engine.ts'
 import type { RunEvent } from './events/runner.ts'
 import { createScope } from './event-scope.ts'
-import { loadMultipart } from './multipart.ts'
+import { loadMultipart } from './forms.ts'
 import { isMultipart, readPayload } from './parse.ts'
 import type { DeliveryWaiters } from './payload-shape.ts'
 import type { RateLimits } from './rate-limit.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { type ConfigName, toJsonSchema } from '../../shared/config/schema.ts'
-import { initHome } from '../../shared/config/init-home.ts'
+import { initHome } from '../../shared/home/init-home.ts'
 import { resolveHome } from '../../shared/home/home.ts'
 import { describeTests, valueConditions } from '../../shared/filter/conditions.ts'
 import { loadConfig } from '../../shared/config/load.ts'

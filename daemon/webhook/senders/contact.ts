@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { addSecret } from '../../../shared/config/init-home.ts'
+import { addSecret } from '../../../shared/home/init-home.ts'
 import { reservedSegments } from '../../../shared/config/webhook.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import type { Home } from '../../../shared/home/home.ts'

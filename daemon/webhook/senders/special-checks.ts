@@ -7,7 +7,7 @@ import {
   verify,
 } from 'node:crypto'
 import type { SpecialCheck } from '../../../shared/signatures/form.ts'
-import { parseMultipart } from '../multipart.ts'
+import { parseMultipart } from '../forms.ts'
 import { isForm, isMultipart } from '../parse.ts'
 import { checkTimes, isSignedBy, isSignedByRsa, parseJwt } from './jwt.ts'
 import { parseSnsMessage, parseSnsUrl, readBearer } from './remote-keys.ts'

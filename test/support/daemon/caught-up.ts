@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { CatchUp } from '../../../daemon/catch-up/catch-up.ts'
 import { EventStore } from '../../../daemon/events/event-store.ts'
-import { openPast } from '../../../daemon/sources/hooks.ts'
+import { openPast } from '../../../daemon/sender-apis/hooks.ts'
 import {
   type CompiledWebhook,
   headersNamed,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { initHome } from '../../../../shared/config/init-home.ts'
+import { initHome } from '../../../../shared/home/init-home.ts'
 import { type Home, resolveHome } from '../../../../shared/home/home.ts'
 import { readYaml } from '../../../../shared/config/yaml.ts'
 import { startDaemon } from '../../../support/daemon/daemon.ts'

@@ -13,7 +13,7 @@ import {
 import { newWebhook, webhookPresets } from '../../../../cli/commands/webhook/presets.ts'
 import { webhookEntry } from '../../../../cli/commands/webhook/webhook-entry.ts'
 import { DoorwardError } from '../../../../shared/errors.ts'
-import { initHome } from '../../../../shared/config/init-home.ts'
+import { initHome } from '../../../../shared/home/init-home.ts'
 import { type Home, resolveHome } from '../../../../shared/home/home.ts'
 import { loadConfig } from '../../../../shared/config/load.ts'
 import { readYaml } from '../../../../shared/config/yaml.ts'

@@ -15,7 +15,7 @@ type RemoteTarget = {
  * Sends a reply as one or more messages in order, with retries. Resumes at the part at which an earlier
  * delivery of this reply failed. Throws `DeliveryError`.
  */
-export const createMultipartSender =
+export const createPartsSender =
   (
     senders: Readonly<Record<SentKind, Sender>>,
     progress: Progress,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { EventStore } from '../../../daemon/events/event-store.ts'
-import { Hooks } from '../../../daemon/sources/hooks.ts'
+import { Hooks } from '../../../daemon/sender-apis/hooks.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { check } from '../../support/daemon/config-files.ts'
 import { type HookServer, startHookServer } from '../../support/servers/hook-api.ts'

@@ -36,7 +36,7 @@ export type PastDeliveries = {
 }
 
 /** The API of a sender. Everything throws `DoorwardError`, without token and secret. */
-export type Source = {
+export type SenderApi = {
   /** Its name, for people. */
   readonly title: string
   readonly listHooks: (repository: string, signal: AbortSignal) => Promise<SenderHook[]>
@@ -70,7 +70,7 @@ export type Past = {
 }
 
 /** What catch-up needs of a sender. */
-export type PastSource = Pick<Source, 'title' | 'past'> & Partial<Pick<Source, 'listHooks'>>
+export type PastApi = Pick<SenderApi, 'title' | 'past'> & Partial<Pick<SenderApi, 'listHooks'>>
 
 /** Of one list of deliveries; the oldest of more are left out, and that is told. */
 export const maxListed = 10_000

@@ -4,7 +4,7 @@ import { toPlainLine } from '../../shared/text.ts'
 import type { TokenSource } from '../delivery/token.ts'
 import { listAt, textAt, valueAt } from '../util/payload-path.ts'
 import { type ApiRequest, type ApiResponse, nextPath } from './api-request.ts'
-import type { PastDelivery, SenderHook, Source } from './source.ts'
+import type { PastDelivery, SenderHook, SenderApi } from './sender-api.ts'
 
 /** How the hooks of a sender differ from those of others. */
 export type HookDialect = {
@@ -30,7 +30,7 @@ export const createHookCalls = ({
   hooksOf,
   hints,
   ...dialect
-}: HookDialect): Omit<Source, 'title' | 'past'> => ({
+}: HookDialect): Omit<SenderApi, 'title' | 'past'> => ({
   listHooks: async (repository, signal) => {
     const hooks: SenderHook[] = []
     let path: string | undefined = `${await hooksOf(repository, signal)}?per_page=100`

@@ -13,10 +13,10 @@ import { DoorwardError } from '../../shared/errors.ts'
 import type { EventStore } from '../events/event-store.ts'
 import type { OAuth } from '../oauth/oauth.ts'
 import type { Engine } from '../webhook/engine.ts'
-import { createGithubSource } from './github-source.ts'
-import { createGitlabSource } from './gitlab-source.ts'
-import type { PastDelivery, PastSource, SenderHook, Source } from './source.ts'
-import { createStripeSource } from './stripe-source.ts'
+import { createGithubHooks } from './github-hooks.ts'
+import { createGitlabHooks } from './gitlab-hooks.ts'
+import type { PastDelivery, PastApi, SenderHook, SenderApi } from './sender-api.ts'
+import { createStripePast } from './stripe-past.ts'
 
 /** For a hook whose deliveries are only read: no name in .invalid ever leads anywhere (RFC 6761). */
 const nowhere = 'https://doorward.invalid'
@@ -31,13 +31,13 @@ export type HookParts = {
 }
 
 /** The API of a sender, with the login or token of its target. */
-export const openSource = (
+export const openSenderApi = (
   provider: HookProvider,
   { config, env }: Pick<Engine, 'config' | 'env'>,
   access: OAuth['access'],
-): Source => {
+): SenderApi => {
   const { token_env: tokenEnv, login, api_url: apiUrl } = config.gateway.targets[provider]
-  return createSource[provider](apiUrl, {
+  return createSenderApi[provider](apiUrl, {
     target: provider,
     tokenEnv,
     provider: login ?? provider,
@@ -51,11 +51,11 @@ export const openPast = (
   source: WebhookSource,
   engine: Pick<Engine, 'config' | 'env'>,
   access: OAuth['access'],
-): PastSource => {
+): PastApi => {
   const { provider, keyEnv: tokenEnv } = source
-  if (provider !== 'stripe') return openSource(provider, engine, access)
+  if (provider !== 'stripe') return openSenderApi(provider, engine, access)
   const token = { target: 'Stripe', tokenEnv, provider: undefined, env: engine.env, access }
-  return createStripeSource(source, token)
+  return createStripePast(source, token)
 }
 
 /**
@@ -77,7 +77,7 @@ export class Hooks {
     { path, provider, repository, check, poll }: ConnectHook,
     signal: AbortSignal,
   ): Promise<ConnectedHook> {
-    const source = this.#sourceOf(provider)
+    const sender = this.#senderOf(provider)
     const url = poll ? toUrl(nowhere, path) : this.#publicUrlOf(path)
     const webhook = this.#find(path)
     const own = webhook?.source
@@ -85,26 +85,26 @@ export class Hooks {
       throw new DoorwardError('hook-foreign', `${path} is connected to ${own.repository}`, {
         hint: `doorward webhook disconnect ${path}, or another path: --path`,
       })
-    const hooks = await source.listHooks(repository, signal)
+    const hooks = await sender.listHooks(repository, signal)
     const key = [path, provider, repository.toLowerCase()].join(' ')
     const ownId = own?.hookId ?? this.#made.get(key)
     const hook = hooks.find(({ id }) => id === ownId)
-    if (!hook) refuseForeign(hooks, url, source, repository)
+    if (!hook) refuseForeign(hooks, url, sender, repository)
     if (check) return hook ? { state: 'exists', hookId: hook.id, url } : { state: 'missing', url }
     if (!webhook) throw notFound(path)
     const settings = { url, secret: this.#secretOf(webhook, provider), events: eventsOf(webhook) }
-    const hookId = await source.saveHook({ repository, hookId: hook?.id }, settings, signal)
+    const hookId = await sender.saveHook({ repository, hookId: hook?.id }, settings, signal)
     this.#made.set(key, hookId)
     return { state: hook ? 'updated' : 'created', hookId, url, events: settings.events }
   }
 
   /** Has the sender ping a webhook, and waits for what comes. */
   async ping(path: string, signal: AbortSignal): Promise<PingedHook> {
-    const { own, source } = this.#connected(path)
+    const { own, sender } = this.#connected(path)
     const control = new AbortController()
     const arrival = this.#nextEvent(path, AbortSignal.any([signal, control.signal]))
     try {
-      await source.pingHook(own, signal)
+      await sender.pingHook(own, signal)
       const timer = setTimeout(() => control.abort(), this.#parts.pingMs ?? pingMs)
       const event = await arrival
       clearTimeout(timer)
@@ -113,13 +113,13 @@ export class Hooks {
       control.abort()
     }
     // Senders list a delivery some time after it was sent.
-    const last = await source.lastDelivery(own, signal).catch(() => undefined)
+    const last = await sender.lastDelivery(own, signal).catch(() => undefined)
     return { arrived: false, ...(last && !last.isOk && { answer: last.answer }) }
   }
 
   async disconnect(path: string, signal: AbortSignal): Promise<RemovedHook> {
-    const { own, source } = this.#connected(path)
-    return { removed: await source.deleteHook(own, signal), ...own }
+    const { own, sender } = this.#connected(path)
+    return { removed: await sender.deleteHook(own, signal), ...own }
   }
 
   /** Each connected webhook, with its hook as the sender has it now. */
@@ -135,11 +135,11 @@ export class Hooks {
   async #describe(path: string, own: HookSource, signal: AbortSignal): Promise<HookSummary> {
     const summary = { path, ...own, events: [] }
     try {
-      const source = this.#sourceOf(own.provider)
-      const hooks = await source.listHooks(own.repository, signal)
+      const sender = this.#senderOf(own.provider)
+      const hooks = await sender.listHooks(own.repository, signal)
       const hook = hooks.find(({ id }) => id === own.hookId)
       if (!hook) return { ...summary, state: 'missing' }
-      const last = await source.lastDelivery(own, signal)
+      const last = await sender.lastDelivery(own, signal)
       return {
         ...summary,
         state: !hook.isActive ? 'off' : this.#isHere(hook, path, own) ? 'active' : 'moved',
@@ -181,7 +181,7 @@ export class Hooks {
     return event.finally(unfollow)
   }
 
-  #connected(path: string): { readonly own: HookSource; readonly source: Source } {
+  #connected(path: string): { readonly own: HookSource; readonly sender: SenderApi } {
     const webhook = this.#find(path)
     if (!webhook) throw notFound(path)
     const own = webhook.source
@@ -189,15 +189,15 @@ export class Hooks {
       throw new DoorwardError('webhook-not-found', `${path} is not connected`, {
         hint: `doorward webhook connect ${webhook.scheme.name === 'gitlab' ? 'gitlab' : 'github'} OWNER/REPOSITORY --path ${path}`,
       })
-    return { own, source: this.#sourceOf(own.provider) }
+    return { own, sender: this.#senderOf(own.provider) }
   }
 
   #find(path: string): Webhook | undefined {
     return this.#parts.current().config.webhooks.find((webhook) => webhook.path === path)
   }
 
-  #sourceOf(provider: HookProvider): Source {
-    return openSource(provider, this.#parts.current(), this.#parts.access)
+  #senderOf(provider: HookProvider): SenderApi {
+    return openSenderApi(provider, this.#parts.current(), this.#parts.access)
   }
 
   #publicUrlOf(path: string): string {
@@ -233,7 +233,7 @@ type HookSource = WebhookSource & { readonly provider: HookProvider }
 /** Of Stripe only the events are read. */
 const isHook = (source: WebhookSource): source is HookSource => source.provider !== 'stripe'
 
-const createSource = { github: createGithubSource, gitlab: createGitlabSource }
+const createSenderApi = { github: createGithubHooks, gitlab: createGitlabHooks }
 
 /** The events that can run a rule; all, where a rule does not say. */
 const eventsOf = ({ rules }: Webhook): string[] => {
@@ -245,7 +245,7 @@ const eventsOf = ({ rules }: Webhook): string[] => {
 const refuseForeign = (
   hooks: readonly SenderHook[],
   url: string,
-  { title }: Source,
+  { title }: SenderApi,
   repository: string,
 ): void => {
   const foreign = hooks.find((hook) => isSameUrl(hook.url, url))

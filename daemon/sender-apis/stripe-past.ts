@@ -5,7 +5,7 @@ import { textAt, valueAt } from '../util/payload-path.ts'
 import { createApiRequest } from './api-request.ts'
 import { toList } from './hook-calls.ts'
 import { listPast, toFetched } from './past.ts'
-import type { PastDelivery, PastSource } from './source.ts'
+import type { PastDelivery, PastApi } from './sender-api.ts'
 
 const title = 'Stripe'
 const perPage = 100
@@ -17,10 +17,10 @@ const settledMs = 60_000
  * the body that endpoints get. Stripe lists all of them, not those of one endpoint: `pending_webhooks` is the
  * number of endpoints that have not got it.
  */
-export const createStripeSource = (
+export const createStripePast = (
   { mode, apiUrl }: Pick<WebhookSource, 'mode' | 'apiUrl'>,
   token: TokenSource,
-): PastSource => {
+): PastApi => {
   const baseUrl = (apiUrl ?? 'https://api.stripe.com').replace(/\/+$/, '')
   const headers = { accept: 'application/json' }
   const request = createApiRequest({

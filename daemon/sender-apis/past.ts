@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { FetchedDelivery } from '../webhook/pipeline.ts'
-import { maxListed, type PastDeliveries, type PastDelivery } from './source.ts'
+import { maxListed, type PastDeliveries, type PastDelivery } from './sender-api.ts'
 
 type Page = {
   readonly deliveries: readonly PastDelivery[]

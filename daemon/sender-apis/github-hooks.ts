@@ -8,7 +8,7 @@ import { listAt, textAt, valueAt } from '../util/payload-path.ts'
 import { type ApiRequest, createApiRequest, goneHint, nextPath } from './api-request.ts'
 import { createHookCalls, scopeMissing, toList } from './hook-calls.ts'
 import { listPast, toFetched } from './past.ts'
-import type { Past, PastDelivery, SenderHook, Source } from './source.ts'
+import type { Past, PastDelivery, SenderHook, SenderApi } from './sender-api.ts'
 
 const title = 'GitHub'
 const perPage = 100
@@ -17,7 +17,7 @@ const perPage = 100
  * The hooks of repositories and organisations (docs.github.com/rest/repos/webhooks, rest/orgs/webhooks). An
  * OAuth app sees only those hooks of an organisation that it made.
  */
-export const createGithubSource = (apiUrl: string | undefined, token: TokenSource): Source => {
+export const createGithubHooks = (apiUrl: string | undefined, token: TokenSource): SenderApi => {
   const baseUrl = (apiUrl ?? 'https://api.github.com').replace(/\/+$/, '')
   const request = createApiRequest({
     title,

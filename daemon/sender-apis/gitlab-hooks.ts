@@ -8,7 +8,13 @@ import { textAt, valueAt } from '../util/payload-path.ts'
 import { type ApiRequest, createApiRequest, goneHint } from './api-request.ts'
 import { createHookCalls, type HookDialect, scopeMissing, toList } from './hook-calls.ts'
 import { listPast, toFetched } from './past.ts'
-import { maxListed, type Past, type PastDelivery, type SenderHook, type Source } from './source.ts'
+import {
+  maxListed,
+  type Past,
+  type PastDelivery,
+  type SenderHook,
+  type SenderApi,
+} from './sender-api.ts'
 
 const title = 'GitLab'
 /** GitLab refuses more. */
@@ -42,7 +48,7 @@ const switches: Readonly<Record<string, string>> = {
 }
 
 /** The hooks of projects and groups (docs.gitlab.com/api/project_webhooks, api/group_webhooks). */
-export const createGitlabSource = (apiUrl: string | undefined, token: TokenSource): Source => {
+export const createGitlabHooks = (apiUrl: string | undefined, token: TokenSource): SenderApi => {
   const baseUrl = (apiUrl ?? 'https://gitlab.com/api/v4').replace(/\/+$/, '')
   const request = createApiRequest({
     title,

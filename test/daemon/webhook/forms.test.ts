@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { loadMultipart } from '../../../daemon/webhook/multipart.ts'
+import { loadMultipart } from '../../../daemon/webhook/forms.ts'
 import { parse } from '../../../daemon/webhook/parse.ts'
 import { verify } from '../../../daemon/webhook/signatures/verify.ts'
 
