@@ -32,7 +32,8 @@ import { createMemory } from './state.ts'
 import { Tunnel } from './tunnel/tunnel.ts'
 import { isReplaced } from './util/replaced.ts'
 import { summarize } from './webhook/compiled-webhook.ts'
-import { createKeepSecret, createOccasion } from './webhook/senders/contact.ts'
+import { createKeepSecret } from './webhook/senders/accept-handshake.ts'
+import { createOccasion } from './webhook/visits.ts'
 import { tryOutRoutes } from './webhook/dry-run.ts'
 import { createEngine } from './webhook/engine.ts'
 import { Workspaces } from './workspace/workspaces.ts'
@@ -389,7 +390,7 @@ const toPipelineParts = (
     remoteKeys,
     fetchText,
     isRare: createOccasion(),
-    keepSecret: createKeepSecret(home, live),
+    keepSecret: createKeepSecret(home, async () => live.reload()),
   }
 }
 

@@ -4,7 +4,9 @@ import { DoorwardError } from '../../shared/errors.ts'
 import type { AcceptedEvent } from './events/accepted-event.ts'
 import type { CompiledRule, CompiledWebhook } from './compiled-webhook.ts'
 import { type DeliveryId, getDeliveryId } from './delivery-id.ts'
-import type { ContactParts } from './senders/contact.ts'
+import type { EventStore } from '../events/event-store.ts'
+import type { RejectionLog } from './rejection-log.ts'
+import type { FetchText } from './senders/remote-keys.ts'
 import type { Reply } from './senders/handshakes.ts'
 import type { SignatureHeaders } from './signatures/header.ts'
 
@@ -39,6 +41,16 @@ export type Delivery = {
   remoteKey: KeyObject | undefined
 }
 
+export type ContactParts = {
+  readonly events: EventStore
+  readonly refusals: RejectionLog
+  /** True once in ten seconds for each key. */
+  readonly isRare: (key: string) => boolean
+  /** Writes a secret into `.env`, where it is unset, and uses it. */
+  readonly keepSecret: (name: string, value: string) => Promise<void>
+  readonly fetchText: FetchText
+}
+
 /** Without a rule for a delivery that runs none. */
 export const toKnownDelivery = (
   { webhook: { path, rules }, size, deliveryId, signed, source }: Delivery,
@@ -51,6 +63,13 @@ export const toKnownDelivery = (
   deliveryId: deliveryId?.id,
   signed,
   source,
+})
+
+/** What the event of a request without a delivery names. */
+export const toContact = ({ path, rules }: CompiledWebhook) => ({
+  webhook: path,
+  agent: rules[0].agentName,
+  size: 0,
 })
 
 /** Adds the event of a delivery that runs no agent. */

@@ -4,7 +4,7 @@ import { type ChangedValue, changedValueWarnings } from '../../shared/config/env
 import { collectWarnings } from '../../shared/config/warnings.ts'
 import type { Warning } from '../../shared/config/warning.ts'
 import type { Config } from '../../shared/config/load.ts'
-import { enabledRules } from '../../shared/config/webhook.ts'
+import { enabledRules, reservedSegments } from '../../shared/config/webhook.ts'
 import { createInvoke } from '../agents/invoke.ts'
 import type { RunProcess } from '../agents/orphans.ts'
 import { createDeliver } from '../delivery/deliver.ts'
@@ -16,7 +16,6 @@ import { createGit } from '../workspace/git.ts'
 import { createAskGithub } from '../workspace/context/github.ts'
 import type { Workspaces } from '../workspace/workspaces.ts'
 import { type CompiledWebhook, webhooksByPath } from './compiled-webhook.ts'
-import { nearestByPath } from './senders/contact.ts'
 import { type Ask, createAsk } from './events/ask.ts'
 import { type RunEvent, type RunEventParts, createRunEvent } from './events/runner.ts'
 
@@ -109,4 +108,22 @@ export const createEngine = (
     runEvent: createRunEvent({ ...parts, ...askParts, deliver }),
     ask: createAsk(askParts),
   }
+}
+
+/** Paths that differ in case or slashes only are the same here. */
+const simplify = (path: string): string =>
+  path
+    .toLowerCase()
+    .replaceAll(/\/{2,}/g, '/')
+    .replace(/(?!^)\/$/, '')
+
+const isOfApi = (path: string): boolean => reservedSegments.includes(path.split('/')[1] ?? '')
+
+/** Finds the webhook whose address differs only in case or slashes. */
+const nearestByPath = (
+  byPath: ReadonlyMap<string, CompiledWebhook>,
+): ((path: string) => CompiledWebhook | undefined) => {
+  const simple = [...byPath].map(([path, webhook]) => [simplify(path), webhook] as const)
+  const bySimple = new Map(simple.filter(([path]) => !isOfApi(path)))
+  return (path) => bySimple.get(simplify(path))
 }

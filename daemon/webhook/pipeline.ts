@@ -16,7 +16,11 @@ import type { RateLimits } from './rate-limit.ts'
 import { holdBytes, receive, type ReceivedBody } from './receive.ts'
 import { getEventName } from './rules/choose.ts'
 import { findSeen, runRules, type RunRulesParts } from './rules/run.ts'
-import { acceptHandshake, confirmSubscription, describeHandshake } from './senders/contact.ts'
+import {
+  acceptHandshake,
+  confirmSubscription,
+  describeHandshake,
+} from './senders/accept-handshake.ts'
 import { findUnsignedHandshake } from './senders/handshakes-unsigned.ts'
 import { findHandshake, getReply } from './senders/handshakes.ts'
 import type { RemoteKeys } from './senders/remote-keys.ts'

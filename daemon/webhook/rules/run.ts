@@ -13,12 +13,12 @@ import {
   pass,
   toAccepted,
   toKnownDelivery,
+  type ContactParts,
 } from '../delivery.ts'
 import type { PlacedEvent, RunEvent } from '../events/runner.ts'
 import type { EventScope } from '../event-scope.ts'
 import type { Payload } from '../parse.ts'
 import { makePrompt } from '../prompt.ts'
-import type { ContactParts } from '../senders/contact.ts'
 import { expandTargets } from '../targets.ts'
 import type { VerifiedBody } from '../signatures/verify.ts'
 import { formatMaxRuns, type RunBudgets } from './budgets.ts'
