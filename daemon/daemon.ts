@@ -212,7 +212,7 @@ const createServices = ({ home, processEnv, started, apiToken, predecessor }: St
     {
       home,
       processEnv,
-      compile: (config, env, changed) => createEngine(config, env, changed, engineServices),
+      compile: (config, env, envWarnings) => createEngine(config, env, envWarnings, engineServices),
       onChange: async ({ gateway }) => {
         intake.resize(gateway.queue)
         events.resize(gateway.events.keep)

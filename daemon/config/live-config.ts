@@ -2,11 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { StatusProblem } from '../../shared/api.ts'
-import {
-  type ChangedValue,
-  findChangedValues,
-  readEnvironment,
-} from '../../shared/config/environment.ts'
+import { changedValueWarnings, readEnvironment } from '../../shared/config/environment.ts'
 import { type Config, ConfigError, loadConfig, formatProblem } from '../../shared/config/load.ts'
 import type { Warning } from '../../shared/config/warning.ts'
 import { DoorwardError, errorName } from '../../shared/errors.ts'
@@ -22,7 +18,7 @@ type LiveConfigServices = {
   readonly compile: (
     config: Config,
     env: NodeJS.ProcessEnv,
-    changed: ReadConfig['changed'],
+    envWarnings: ReadConfig['envWarnings'],
   ) => Engine
   /** Called after every change, for limits that are not read from `current`. */
   readonly onChange: (config: Config) => Promise<void>
@@ -35,7 +31,7 @@ export type ReadConfig = {
   readonly config: Config
   readonly env: NodeJS.ProcessEnv
   /** Values of `.env` that are not what their lines show. */
-  readonly changed: readonly ChangedValue[]
+  readonly envWarnings: readonly Warning[]
   readonly texts: string
 }
 
@@ -49,8 +45,8 @@ export const readConfig = async (
   // Read first: a change after this line is then noticed as one.
   const texts = await readTexts(home)
   const env = await readEnvironment(home, processEnv)
-  const changed = findChangedValues((await readSecretFile(home.env)) ?? '')
-  return { config: await loadConfig(home, env), env, changed, texts }
+  const envWarnings = changedValueWarnings((await readSecretFile(home.env)) ?? '')
+  return { config: await loadConfig(home, env), env, envWarnings, texts }
 }
 
 /** In milliseconds. */
@@ -96,7 +92,7 @@ export class LiveConfig {
     this.#started = started
     this.#times = times
     this.#texts = started.texts
-    this.#engine = services.compile(started.config, started.env, started.changed)
+    this.#engine = services.compile(started.config, started.env, started.envWarnings)
   }
 
   /** The engine for new deliveries. */
@@ -209,9 +205,9 @@ export class LiveConfig {
     }
   }
 
-  async #replace({ config, env, changed }: ReadConfig): Promise<void> {
+  async #replace({ config, env, envWarnings }: ReadConfig): Promise<void> {
     const { compile, onChange, log, events } = this.#services
-    this.#engine = compile(config, env, changed)
+    this.#engine = compile(config, env, envWarnings)
     this.#failure = undefined
     await onChange(config)
     log.info({ webhooks: config.webhooks.length, agents: config.agents.size }, 'configured')

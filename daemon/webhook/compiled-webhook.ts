@@ -1,5 +1,5 @@
 import type { EventRecord, WebhookSummary } from '../../shared/api.ts'
-import { type ChangedValue, listSecrets } from '../../shared/config/environment.ts'
+import { listSecrets } from '../../shared/config/environment.ts'
 import type { Config } from '../../shared/config/load.ts'
 import { type Rule, scopePaths } from '../../shared/config/rule.ts'
 import type { Webhook } from '../../shared/config/webhook.ts'
@@ -31,15 +31,12 @@ export type KnownSecrets = {
   readonly own: readonly string[]
   /** Secrets of other webhooks, with their paths. */
   readonly others: readonly { readonly path: string; readonly secret: string }[]
-  /** Those of the own secrets that `.env` shows otherwise. */
-  readonly changed?: readonly ChangedValue[]
 }
 
 /** Compiles all enabled definitions, by URL path. */
 export const webhooksByPath = (
   config: Config,
   env: NodeJS.ProcessEnv,
-  changed: readonly ChangedValue[] = [],
 ): ReadonlyMap<string, CompiledWebhook> =>
   new Map(
     config.webhooks
@@ -52,7 +49,7 @@ export const webhooksByPath = (
           verifier: createVerifier(webhook, env, config),
           headerNames: listHeaderNames(webhook.scheme, scopeHeaders),
           scopeHeaders,
-          secrets: () => knownSecrets(webhook, config, env, changed),
+          secrets: () => knownSecrets(webhook, config, env),
           verifyTokens: () => listSecrets(webhook.verifyTokenNames, env),
         }
         return webhook.urlPaths.map((path) => [path, ready] as const)
@@ -76,12 +73,7 @@ const createVerifier = (
   return prepareVerifier(scheme, secrets, publicUrl)
 }
 
-const knownSecrets = (
-  webhook: Webhook,
-  config: Config,
-  env: NodeJS.ProcessEnv,
-  changed: readonly ChangedValue[],
-): KnownSecrets => {
+const knownSecrets = (webhook: Webhook, config: Config, env: NodeJS.ProcessEnv): KnownSecrets => {
   const own = listSecrets(webhook.secretNames, env)
   const others = config.webhooks
     .filter(({ path }) => path !== webhook.path)
@@ -89,9 +81,7 @@ const knownSecrets = (
       listSecrets(secretNames, env).map((secret) => ({ path, secret })),
     )
     .filter(({ secret }) => !own.includes(secret))
-  const isOwn = ({ name, value }: ChangedValue) =>
-    webhook.secretNames.includes(name) && env[name] === value
-  return { own, others, changed: changed.filter(isOwn) }
+  return { own, others }
 }
 
 /** Needed for every scheme: signs of a web page, and the format of the body. */

@@ -1,6 +1,5 @@
 import { resolve } from 'node:path'
 import type { Home } from '../../shared/home/home.ts'
-import { type ChangedValue, changedValueWarnings } from '../../shared/config/environment.ts'
 import { collectWarnings } from '../../shared/config/warnings.ts'
 import type { Warning } from '../../shared/config/warning.ts'
 import type { Config } from '../../shared/config/load.ts'
@@ -60,7 +59,7 @@ export type EngineServices = Omit<
 export const createEngine = (
   config: Config,
   env: NodeJS.ProcessEnv,
-  changed: readonly ChangedValue[],
+  envWarnings: readonly Warning[],
   parts: EngineServices,
 ): Engine => {
   const { home, run, access, marks, messages, progress, log, hasTray } = parts
@@ -93,13 +92,13 @@ export const createEngine = (
   // Now: an update may replace the files of a daemon that runs.
   if (enabledRules(config).some(({ targets }) => targets.some(({ kind }) => kind === 'email')))
     loadMail()
-  const byPath = webhooksByPath(config, env, changed)
+  const byPath = webhooksByPath(config, env)
   let warnings: readonly Warning[] | undefined
   return {
     config,
     env,
     get warnings() {
-      warnings ??= [...collectWarnings(config, env), ...changedValueWarnings(changed)]
+      warnings ??= [...collectWarnings(config, env), ...envWarnings]
       return warnings
     },
     byPath,

@@ -33,7 +33,7 @@ export const envFileWarnings = (text: string): Warning[] => {
   const ignored = ignoredEnvLines(text)
   return [
     ...(ignored ? warn('env-line-unread', `.env: ${ignored.detail}`, ignored.hint) : []),
-    ...changedValueWarnings(findChangedValues(text)),
+    ...changedValueWarnings(text),
   ]
 }
 
@@ -79,27 +79,17 @@ const splitLines = (text: string): string[] => text.split(/\r\n?|\n/)
 /** Not blank, a comment or an assignment, which may have no effect because a later one wins. */
 const notAssignment = /^(?!\s*(#|$|(export\s+)?[\w.-]+(\s*=|:\s)))/
 
-/** A variable of `.env` whose value is not what its line shows. */
-export type ChangedValue = {
-  /** From 1. */
-  readonly line: number
-  readonly name: string
-  readonly change: keyof typeof changes
-  /** The value that is used, and the one that the line shows. Both may be secrets. */
-  readonly value: string
-  readonly written: string
-}
-
 const changes = {
   cut: 'ends at the # in it',
-  // Usual for a comment, so it is no problem until a signature proves otherwise.
-  comment: 'ends at the # in it',
   'back-ticks': 'loses the back-ticks around it, which are read as quotes',
   escape: 'has a line break instead of \\n, as double quotes mean',
 } as const
 
-/** Finds the variables that dotenv changes: a `#` cuts, back-ticks are quotes, `\n` in double quotes. */
-export const findChangedValues = (text: string): ChangedValue[] => {
+/**
+ * Warns of values that dotenv changes: a `#` cuts, back-ticks are quotes, `\n` in double quotes is a line
+ * break. A `#` after a space begins a comment, as its writer expects.
+ */
+export const changedValueWarnings = (text: string): Warning[] => {
   const set = parse(text)
   return splitLines(text).flatMap((source, index) => {
     const [, name = '', right = ''] = assignment.exec(source) ?? []
@@ -108,50 +98,39 @@ export const findChangedValues = (text: string): ChangedValue[] => {
     if (value === undefined || set[name] !== value) return []
     const shown = readShown(right)
     if (shown === undefined || shown.written === value) return []
-    if (shown.change === 'comment' && value === '') return []
-    return [{ line: index + 1, name, value, ...shown }]
+    const orComment = shown.change === 'cut' ? ', or a space before the # of a comment' : ''
+    return warn(
+      'env-value-changed',
+      `.env: line ${index + 1}: the value of ${name} ${changes[shown.change]}`,
+      `${describeFix(name, shown.written)}${orComment}: doorward config edit env`,
+    )
   })
 }
 
 const assignment = /^\s*(?:export\s+)?([\w.-]+)(?:\s*=|:\s)(.*)$/
 
-/** The value as a reader of the line sees it. */
-const readShown = (right: string): Pick<ChangedValue, 'change' | 'written'> | undefined => {
+type Shown = {
+  readonly change: keyof typeof changes
+  /** The value as a reader of the line sees it, which may be a secret. */
+  readonly written: string
+}
+
+const readShown = (right: string): Shown | undefined => {
   const [, quote, inner = ''] = /^\s*(["'`])((?:\\\1|(?!\1).)*)\1\s*(?:#.*)?$/.exec(right) ?? []
-  const written = right.trim()
   if (quote === '`' && !/['"]/.test(inner)) return { change: 'back-ticks', written: `\`${inner}\`` }
   // A PEM key is written with \n on purpose.
   if (quote === '"' && !inner.includes('-----BEGIN')) return { change: 'escape', written: inner }
-  if (quote !== undefined || !right.includes('#')) return undefined
-  return { change: /^[^#]*\s#/.test(right) ? 'comment' : 'cut', written }
+  const isCut = quote === undefined && right.includes('#') && !/^[^#]*\s#/.test(right)
+  return isCut ? { change: 'cut', written: right.trim() } : undefined
 }
 
-/** `its value ends at the # in it`, and the line to write instead, without the value. */
-export const describeChange = ({ name, change, written }: ChangedValue) => {
+/** The line to write instead, without the value. */
+const describeFix = (name: string, written: string): string => {
   const quote = toEnvLine(name, written, ["'", '"', '`'])?.charAt(name.length + 1)
-  const form = quote === undefined ? undefined : `${name}=${quote}…${quote}`
-  return {
-    what: changes[change],
-    fix:
-      form === undefined
-        ? 'give the sender a value without quotes in it'
-        : `write ${form} with the whole value in these quotes`,
-  }
+  return quote === undefined
+    ? 'give the sender a value without quotes in it'
+    : `write ${name}=${quote}…${quote} with the whole value in these quotes`
 }
-
-/** The problems with the values of `.env` that differ from what their lines show. */
-export const changedValueWarnings = (changed: readonly ChangedValue[]): Warning[] =>
-  changed
-    .filter(({ change }) => change !== 'comment')
-    .flatMap((value) => {
-      const { what, fix } = describeChange(value)
-      const orComment = value.change === 'cut' ? ', or a space before the # of a comment' : ''
-      return warn(
-        'env-value-changed',
-        `.env: line ${value.line}: the value of ${value.name} ${what}`,
-        `${fix}${orComment}: doorward config edit env`,
-      )
-    })
 
 /** `NAME=value` that dotenv reads back unchanged, in the first of these quotes that can; undefined if none. */
 export const toEnvLine = (

@@ -1,4 +1,3 @@
-import { describeChange } from '../../../shared/config/environment.ts'
 import { DoorwardError, errorName } from '../../../shared/errors.ts'
 import {
   computeMac,
@@ -15,13 +14,12 @@ import {
   type SignatureHeaders,
   toMilliseconds,
 } from './header.ts'
-import { findSignature, findToken } from './search.ts'
 import { hasSignature, readTokens, type RequestLine } from './token.ts'
 import { toSignedValues } from './verify.ts'
 
 /*
- * Why a signature was refused. It runs only after the refusal, decides nothing, and only the owner reads
- * what it finds.
+ * Why a signature was refused. This runs only after the refusal and decides nothing; only the owner reads the
+ * result.
  */
 
 type Refusal = {
@@ -38,8 +36,6 @@ type Refusal = {
 const maxHashedBytes = 6 * 1024 * 1024
 const maxOtherSecrets = 20
 const maxRewrittenBytes = 256 * 1024
-const maxIndentedBytes = 64 * 1024
-const maxIndentedDepth = 20
 
 /**
  * Finds the usual cause that applies, and says how to fix it. The result contains no secret and no MAC. The
@@ -64,17 +60,17 @@ export const diagnose = (refusal: Refusal): string => {
   return form.check === 'token' ? diagnoseToken(refusal, form) : diagnoseMac(refusal, form)
 }
 
-const diagnoseMissing = (refusal: Refusal): string => {
-  const { headers, scheme } = refusal
-  const hub = headers['x-hub-signature']?.[0]
-  if (scheme.name === 'github' && hub?.startsWith('sha1='))
+const diagnoseMissing = ({ headers, scheme }: Refusal): string => {
+  if (scheme.name === 'github' && headers['x-hub-signature']?.[0]?.startsWith('sha1='))
     return 'only an x-hub-signature header with SHA-1 is present, which is never accepted for SHA-256: the sender is an old one, or a proxy removed the other header'
-  const sender = findSender(refusal)
+  const sender = findSender(headers, scheme)
   if (sender !== undefined) return sender
-  const found = findElsewhere(refusal)
-  if (found !== undefined) return found
   if (scheme.name === 'gitlab') return 'GitLab sends no token until one is set at its webhook'
-  return 'no secret is set at the sender, or a proxy removed the header'
+  if (scheme.name === 'token')
+    return 'the sender sends no token, or sends it in another place: set token_in'
+  return headers['authorization'] === undefined
+    ? 'no secret is set at the sender, or a proxy removed the header'
+    : 'an authorization header is present: if the sender sends the secret itself, set signature_scheme: token'
 }
 
 /** What else could be wrong where the check itself has not said it. */
@@ -88,8 +84,8 @@ const diagnoseSpecial = ({ check, keysFrom, secret }: SignatureForm): string => 
 }
 
 /** Known senders that sign in a header of this request; several share x-hub-signature. */
-const findSender = ({ headers, scheme }: Refusal): string | undefined => {
-  const others = presetSchemes.filter(({ name }) => name !== scheme.name)
+const findSender = (headers: SignatureHeaders, { name: own }: SignatureScheme) => {
+  const others = presetSchemes.filter(({ name }) => name !== own)
   const usual = others.filter(({ forms }) => isUsed(forms.at(-1), headers))
   const signing = usual.length > 0 ? usual : others.filter(({ forms }) => isUsed(forms[0], headers))
   const named = signing.filter(
@@ -111,12 +107,6 @@ const isUsed = (form: SignatureForm | undefined, headers: SignatureHeaders): boo
   form.header !== 'authorization' &&
   headers[form.header] !== undefined
 
-/** What the sender sends in another place or form, if it knows the secret. */
-const findElsewhere = ({ bytes, headers, secrets, line = {} }: Refusal): string | undefined => {
-  const request = { bytes, headers, line, secrets: secrets.own }
-  return findToken(request) ?? findSignature(request)
-}
-
 const trimmedCause =
   'once surrounding white space or quotes are removed from the secret: fix the value of its secret_env'
 
@@ -125,16 +115,13 @@ const diagnoseToken = (refusal: Refusal, form: SignatureForm): string => {
   const given = readGivenTokens(refusal, form)
   if (secrets.own.some((secret) => trimmed(secret).some((text) => given.includes(text))))
     return `the token matches ${trimmedCause}`
-  for (const { written, cause } of listWritten(secrets))
-    if (given.includes(written)) return `the token matches ${cause}`
   if (given.some((value) => secrets.own.includes(value.trim())))
     return 'the token matches, but the sender adds white space around it'
   const other = secrets.others.find(({ secret }) => given.includes(secret))
-  if (other) return describeOther(other.path)
-  return findElsewhere(refusal) ?? 'it differs from the token that is set here'
+  return other ? describeOther(other.path) : 'it differs from the token that is set here'
 }
 
-/** None where it is missing, or in a body, which is not read again. */
+/** Empty without a token, and for a token in the body, which is not read again. */
 const readGivenTokens = ({ headers, line = {} }: Refusal, form: SignatureForm): string[] => {
   if (form.in === 'field') return []
   try {
@@ -149,16 +136,6 @@ const readGivenTokens = ({ headers, line = {} }: Refusal, form: SignatureForm): 
 const describeOther = (path: string): string =>
   `the secret of the webhook ${path} matches: the sender uses the secret or the address of another webhook`
 
-/** The values that `.env` shows but does not set, and what to write there. */
-const listWritten = ({ changed = [] }: KnownSecrets) =>
-  changed.map((value) => {
-    const { what, fix } = describeChange(value)
-    return {
-      written: value.written,
-      cause: `the value of ${value.name} as its line in .env shows it, but that ${what}: ${fix}`,
-    }
-  })
-
 /** Something that the sender may have signed, and the key it may have used. */
 type Guess = {
   readonly cause: string
@@ -170,51 +147,27 @@ type Guess = {
 const diagnoseMac = (refusal: Refusal, form: SignatureForm): string => {
   const given = readGiven(refusal.headers, form)
   if (!given)
-    return (
-      (refusal.scheme.name === 'hmac' ? describeUnit(refusal.headers, form) : undefined) ??
-      findElsewhere(refusal) ??
-      'the signature cannot be read: a proxy changed the headers, or the sender signs in another way'
-    )
+    return 'the signature cannot be read: a proxy changed the headers, or the sender signs in another way'
   const values = toSignedValues(given, refusal.line ?? {}, refusal.publicUrl)
-  const rewritten = rewriteJson(refusal.bytes)
-  const guess = rewritten?.guess
-  const again: Guess[] = guess ? getKeys(refusal, form).map((key) => ({ key, ...guess })) : []
+  const json = toCompactJson(refusal.bytes)
   let hashedBytes = 0
-  for (const { cause, key, algorithm = form.algorithm, body = refusal.bytes } of [
-    ...listGuesses(refusal, form, given.timestamp),
-    ...again,
-  ]) {
+  for (const guess of listGuesses(refusal, form, given.timestamp, json)) {
+    const { cause, key, algorithm = form.algorithm, body = refusal.bytes } = guess
     hashedBytes += body.length
     if (hashedBytes > maxHashedBytes) return 'not diagnosed completely: the body is too large'
     const digest = computeMac({ ...form, algorithm }, key, body, values)
     if (given.digests.some((signature) => signature.equals(digest))) return cause
   }
-  const elsewhere = findElsewhere(refusal)
-  if (elsewhere !== undefined) return elsewhere
   if (form.signs.includes('{url}'))
     return `none of the usual causes applies: the sender has another secret, or not exactly the address that it signs here, ${values.url.split('?', 1)[0]}`
-  return rewritten?.isAsRelaysWrite
+  return json?.equals(refusal.bytes)
     ? `none of the usual causes applies: the sender has another secret, or ${relay}, which changes white space and escapes: let the sender reach this machine by a tunnel`
     : 'none of the usual causes applies: the sender has another secret, or the body was changed on its way'
 }
 
 const relay = 'a relay such as smee parsed the JSON and wrote it again'
 
-/** A time in milliseconds where seconds are expected cannot be read. */
-const describeUnit = (
-  headers: SignatureHeaders,
-  { timestampHeader, timestampParam, timestampUnit, header }: SignatureForm,
-): string | undefined => {
-  const place = timestampHeader ?? (timestampParam === undefined ? undefined : header)
-  const value = place === undefined ? '' : (headers[place]?.[0] ?? '')
-  if (timestampUnit === 's' && /(?<!\d)\d{13}(?!\d)/.test(value))
-    return 'its time has 13 digits, as one in milliseconds has: set timestamp_unit: ms'
-  if (timestampUnit !== 'iso' && /\d{4}-\d\d-\d\dT/.test(value))
-    return 'its time is a date: set timestamp_unit: iso'
-  return undefined
-}
-
-/** Reads the signature strictly, but for a SHA-1 digest, which is too short for SHA-256. */
+/** Reads the signature strictly, except that a SHA-1 digest may stand where SHA-256 is expected. */
 const readGiven = (headers: SignatureHeaders, form: SignatureForm): GivenSignature | undefined => {
   try {
     return readSignature(headers, form)
@@ -228,16 +181,15 @@ const readGiven = (headers: SignatureHeaders, form: SignatureForm): GivenSignatu
     : { digests: [Buffer.from(sha1, 'hex')], timestamp: '', id: '' }
 }
 
-const getKeys = ({ secrets }: Pick<Refusal, 'secrets'>, form: SignatureForm): Buffer[] =>
-  secrets.own.flatMap((secret) => keyBytes(form, secret) ?? [])
-
 /** The likeliest first. */
 const listGuesses = function* (
-  { scheme, secrets, nowMs }: Refusal,
+  { bytes, scheme, secrets, nowMs }: Refusal,
   form: SignatureForm,
   timestamp: string,
+  json: Buffer | undefined,
 ): Generator<Guess> {
-  for (const key of getKeys({ secrets }, form)) {
+  const keys = secrets.own.flatMap((secret) => keyBytes(form, secret) ?? [])
+  for (const key of keys) {
     yield { key, cause: describeClock(timestamp, form, scheme, nowMs) }
     if (form.algorithm === 'sha256')
       yield { key, algorithm: 'sha1', cause: 'it is made with SHA-1: set SHA-256 at the sender' }
@@ -254,14 +206,17 @@ const listGuesses = function* (
           cause: 'the sender uses the secret as text and does not decode its base64',
         }
   }
-  for (const { written, cause } of listWritten(secrets)) {
-    const key = keyBytes(form, written)
-    if (key) yield { key, cause: `the signature matches ${cause}` }
-  }
   for (const { path, secret } of secrets.others.slice(0, maxOtherSecrets)) {
     const key = keyBytes(form, secret)
     if (key) yield { key, cause: describeOther(path) }
   }
+  if (json && !json.equals(bytes))
+    for (const key of keys)
+      yield {
+        key,
+        body: json,
+        cause: `the signature matches the body as JSON.stringify writes it: ${relay}`,
+      }
 }
 
 const describeClock = (
@@ -273,7 +228,7 @@ const describeClock = (
   const sentMs = timestamp === '' ? nowMs : toMilliseconds(timestamp, timestampUnit)
   const ageSeconds = Math.floor(nowMs / 1000) - Math.floor(sentMs / 1000)
   if (Math.abs(ageSeconds) <= toleranceSeconds) return 'the signature itself matches'
-  // 1970 is not a clock that is wrong.
+  // A clock may be wrong, but never by decades.
   if (timestampUnit === 'ms' && sentMs < nowMs / 100)
     return 'the signature matches, but its time is in seconds: set timestamp_unit: s'
   return ageSeconds > 0
@@ -290,41 +245,11 @@ const trimmed = (secret: string): string[] => {
   )
 }
 
-/** Indentation makes a deeply nested body many times larger. */
-const canIndent = (bytes: Buffer): boolean => {
-  let depth = 0
-  for (const byte of bytes) {
-    if (byte === 0x5b || byte === 0x7b) depth += 1
-    else if (byte === 0x5d || byte === 0x7d) depth -= 1
-    if (depth > maxIndentedDepth) return false
-  }
-  return bytes.length <= maxIndentedBytes
-}
-
-type RewrittenJson = {
-  /** Another form of the body, which the sender may have signed. */
-  readonly guess?: { readonly body: Buffer; readonly cause: string }
-  /** The received body is what JSON.stringify writes, as smee does. */
-  readonly isAsRelaysWrite: boolean
-}
-
-/**
- * The body as a relay writes it that has parsed it. A body that looks so already may have been indented, as
- * Stripe sends it. Undefined where nothing can be known.
- */
-const rewriteJson = (bytes: Buffer): RewrittenJson | undefined => {
+/** The body as a relay writes it that parsed it before; undefined when the body is large or not JSON. */
+const toCompactJson = (bytes: Buffer): Buffer | undefined => {
   if (bytes.length > maxRewrittenBytes) return undefined
   try {
-    const value: unknown = JSON.parse(bytes.toString('utf8'))
-    const body = Buffer.from(JSON.stringify(value))
-    if (!body.equals(bytes)) {
-      const cause = `the signature matches the body as JSON.stringify writes it: ${relay}`
-      return { guess: { body, cause }, isAsRelaysWrite: false }
-    }
-    if (!canIndent(bytes)) return { isAsRelaysWrite: true }
-    const indented = Buffer.from(JSON.stringify(value, null, 2))
-    const cause = `the signature matches this JSON with an indentation of two spaces: ${relay} without it`
-    return { guess: { body: indented, cause }, isAsRelaysWrite: true }
+    return Buffer.from(JSON.stringify(JSON.parse(bytes.toString('utf8'))))
   } catch {
     // Not JSON, or nested too deeply to be written.
     return undefined
@@ -344,56 +269,36 @@ export type DiagnoseRefusal = (
   line?: RequestLine,
 ) => unknown
 
-const windowMs = 1000
-const maxWebhookMs = 20
-const maxTotalMs = 60
-
-type Spent = { since: number; ms: number }
+const maxDebtMs = 60
+const shareOfTime = maxDebtMs / 1000
 
 /**
- * Limits the time for diagnoses per second, for each webhook and in all, so that a flood of bad signatures
- * costs a few percent of a processor. A diagnosis that took longer counts against the next seconds too.
- * `clock` is in milliseconds.
+ * Limits the time for diagnoses to 60 ms per second, so that a flood of bad signatures costs a few percent of
+ * a processor. A diagnosis that took longer counts against the next seconds too. `clock` is in milliseconds.
  */
 export const diagnoseWithBudget = (
   clock: () => number = () => performance.now(),
 ): DiagnoseRefusal => {
-  const total: Spent = { since: Number.NEGATIVE_INFINITY, ms: 0 }
-  const byPath = new Map<string, Spent>()
-
-  const hasTime = (spent: Spent, now: number, maxMs: number): boolean => {
-    const windows = Math.floor((now - spent.since) / windowMs)
-    if (windows >= 1) {
-      spent.since = now
-      spent.ms = Math.max(0, spent.ms - windows * maxMs)
-    }
-    return spent.ms < maxMs
-  }
-
+  let debtMs = 0
+  let countedAt = 0
   return (error, bytes, headers, webhook, nowMs, line = {}) => {
     if (!(error instanceof DoorwardError) || error.code !== 'signature-invalid') return error
     const start = clock()
-    const ofWebhook = byPath.get(webhook.path) ?? { since: Number.NEGATIVE_INFINITY, ms: 0 }
-    byPath.set(webhook.path, ofWebhook)
-    const isInBudget = [hasTime(total, start, maxTotalMs), hasTime(ofWebhook, start, maxWebhookMs)]
+    debtMs = Math.max(0, debtMs - (start - countedAt) * shareOfTime)
+    countedAt = start
     let cause = 'not diagnosed: too many signatures were refused in this second'
-    if (!isInBudget.includes(false)) {
-      const { scheme } = webhook
-      const publicUrl = getPublicUrl(webhook)
+    if (debtMs < maxDebtMs) {
+      const { scheme, verifier } = webhook
+      const publicUrl = typeof verifier === 'string' ? undefined : verifier[0].publicUrl
       const known = { secrets: webhook.secrets(), line, publicUrl }
       cause = diagnoseSafely({ bytes, headers, scheme, nowMs, ...known })
-      const tookMs = clock() - start
-      total.ms += tookMs
-      ofWebhook.ms += tookMs
+      debtMs += clock() - start
     }
     return new DoorwardError(error.code, error.message, {
       localDetail: `${error.localDetail ?? error.message}; ${cause}`,
     })
   }
 }
-
-const getPublicUrl = ({ verifier }: CompiledWebhook): string | undefined =>
-  typeof verifier === 'string' ? undefined : verifier[0].publicUrl
 
 /** Whatever goes wrong here, the sender gets the same refusal. */
 const diagnoseSafely = (refusal: Refusal): string => {

@@ -58,28 +58,21 @@ describe('the time for diagnoses', () => {
       assert.equal(diagnoseWithBudget()(error, body, {}, webhook, 0), error)
   })
 
-  it('is 20 ms per second for one webhook', () => {
-    // Each reading of this clock is 3 ms later, so that a diagnosis seems to take 3 ms.
-    let time = 0
-    const diagnoseRefusal = diagnoseWithBudget(() => (time += 3))
-    const diagnosed = (path: string) => !refuse(diagnoseRefusal, path).includes('not diagnosed')
-    const results = Array.from({ length: 20 }, () => diagnosed('/webhook/a'))
-    assert.deepEqual(results, [...Array(7).fill(true), ...Array(13).fill(false)])
-    assert.equal(diagnosed('/webhook/b'), true)
-    time += 1000
-    assert.equal(diagnosed('/webhook/a'), true)
-  })
-
   it('is 60 ms per second for all webhooks', () => {
+    // Each reading of this clock is 10 ms later, so that a diagnosis seems to take 10 ms.
     let time = 0
-    const diagnoseRefusal = diagnoseWithBudget(() => (time += 61))
-    assert.ok(!refuse(diagnoseRefusal, '/webhook/a').includes('not diagnosed'))
-    assert.ok(refuse(diagnoseRefusal, '/webhook/b').includes('not diagnosed'))
+    const diagnoseRefusal = diagnoseWithBudget(() => (time += 10))
+    const diagnosed = (path: string) => !refuse(diagnoseRefusal, path).includes('not diagnosed')
+    const paths = ['/webhook/a', '/webhook/b', '/webhook/a', '/webhook/b']
+    const results = [...paths, ...paths, ...paths.slice(2)].map(diagnosed)
+    assert.deepEqual(results, [...Array(7).fill(true), ...Array(3).fill(false)])
+    time += 1000
+    assert.equal(diagnosed('/webhook/b'), true)
   })
 
   it('is less in the seconds after a diagnosis that took longer', () => {
     let time = 0
-    const diagnoseRefusal = diagnoseWithBudget(() => (time += 70))
+    const diagnoseRefusal = diagnoseWithBudget(() => (time += 150))
     const diagnosed = () => !refuse(diagnoseRefusal, '/webhook/a').includes('not diagnosed')
     assert.equal(diagnosed(), true)
     time += 1000
