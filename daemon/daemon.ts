@@ -2,20 +2,18 @@ import { join } from 'node:path'
 import type { Home } from '../shared/home/home.ts'
 import type { HomeLock } from '../shared/home/lock.ts'
 import { configureNetwork } from '../shared/network/outgoing.ts'
-import { version } from '../shared/version.ts'
+import { isReplaced, version } from '../shared/version.ts'
 import { createRecordedRun, killOrphans } from './agents/orphans.ts'
 import { createApp, createPublicApp } from './app.ts'
 import { CatchUp } from './catch-up/catch-up.ts'
-import { missedRoutes } from './catch-up/routes.ts'
 import { LiveConfig, readConfig, type ReadConfig } from './config/live-config.ts'
 import { DaemonFile, watchDaemonFile, watchHomeRemoved } from './daemon-file.ts'
 import { createCommentMarks, createLoopGuard } from './delivery/loop-guard.ts'
 import { createEventLinks } from './event-page/links.ts'
-import { linkRoutes, serveEventPage } from './event-page/routes.ts'
+import { type EventControls, linkRoutes, serveEventPage } from './event-page/routes.ts'
 import { createGuard } from './http/guard.ts'
 import { type Apps, Listeners, type Place } from './http/server.ts'
 import { createEventStream } from './http/sse.ts'
-import { collectWhenIdle } from './idle-gc.ts'
 import { createIntake } from './intake.ts'
 import { Leadership } from './leadership.ts'
 import { getLogLevel, openLog } from './log/log.ts'
@@ -27,11 +25,8 @@ import { Succession } from './restart/succession.ts'
 import { apiRoutes } from './routes.ts'
 import { Shutdown } from './shutdown.ts'
 import { Hooks, openPast } from './sender-apis/hooks.ts'
-import { hookRoutes } from './sender-apis/routes.ts'
-import { createMemory } from './state.ts'
+import { collectWhenIdle, createMemory } from './state.ts'
 import { Tunnel } from './tunnel/tunnel.ts'
-import { isReplaced } from './util/replaced.ts'
-import { summarize } from './webhook/compiled-webhook.ts'
 import { createKeepSecret } from './webhook/senders/accept-handshake.ts'
 import { createOccasion } from './webhook/visits.ts'
 import { tryOutRoutes } from './webhook/dry-run.ts'
@@ -102,7 +97,7 @@ export const createDaemon = (input: StartupInput): Daemon => {
     ...services,
     shutdown,
     // Another version may accept another configuration, and checks it itself.
-    check: async () => (await isReplaced()) || readConfig(home, processEnv),
+    check: async () => isReplaced() || readConfig(home, processEnv),
     serveAgain: async () => {
       answer()
       await daemonFile.recreate()
@@ -253,8 +248,8 @@ type Control = {
   readonly catchUp: CatchUp
   readonly hooks: Hooks
   readonly tunnel: Tunnel
-  readonly restarter: Pick<Restarter, 'restart'>
-  readonly shutdown: Pick<Shutdown, 'stop' | 'signal'>
+  readonly restarter: Restarter
+  readonly shutdown: Shutdown
   /** Cancels an event that the daemon before a restart still runs. */
   readonly cancelRemote: (id: string) => void
 }
@@ -267,77 +262,41 @@ const createRequestHandlers = (
   services: Services,
   { apiToken, catchUp, hooks, tunnel, restarter, shutdown, cancelRemote }: Control,
 ): (() => Apps) => {
-  const { home, startedAt, memory, payloads, intake, live, leadership, succession, log } = services
-  const { listeners, stream, metrics, learners, loopGuard } = services
-  const { port } = listeners
-  const { url, publicUrl } = services.daemonFile
-  const { events, counts, kept, deliveries, budgets } = memory
-  const { budget, queue } = intake
+  const { home, memory, live, leadership, succession, stream, learners, loopGuard, log } = services
+  const { port } = services.listeners
+  const { events } = memory
   const noteActivity = collectWhenIdle()
-
   const answered = (ms: number): void => {
-    metrics.answered(ms)
+    services.metrics.answered(ms)
     noteActivity()
   }
-  const retry = (id: string) => retryEvent(id, live.current(), events, kept, deliveries, payloads)
-  const runAgain = (id: string) =>
-    runEventAgain(id, live.current(), { events, deliveries, payloads })
-  const cancel = (id: string) => cancelEvent(id, { events, queue, cancelRemote })
+  const controls = createEventControls(services, cancelRemote)
   const remoteKeys = new RemoteKeys(fetchText)
-  const webhooks = () => {
-    const { config, env } = live.current()
-    return summarize(config, env, publicUrl() ?? url(), counts.of)
-  }
 
   return () => {
     const parts = { ...toPipelineParts(services, remoteKeys), isCaughtUp: catchUp.isCaughtUp }
     const serveWebhook = serveWebhooks(live.current, parts, { log, answered })
     const oauth = leadership.oauth()
-    const guard = createGuard(apiToken, port)
     const links = createEventLinks()
-    const status = {
-      live,
-      budgets,
-      homeFolder: home.root,
-      startedAt,
-      url,
-      publicUrl,
-      isStopping: () => shutdown.signal.aborted,
-      queue,
-      budget,
-      events,
-      oauth,
-      webhooks,
-      metrics,
-      catchUp,
-      tunnel,
-    }
-    const { restart } = restarter
     const app = createApp({
       apiToken,
-      guard,
+      guard: createGuard(apiToken, port),
       log,
       serveWebhook,
-      eventPage: serveEventPage({ port, events, links, retry, runAgain, cancel, log }),
+      eventPage: serveEventPage({ ...controls, port, events, links, log }),
       succession,
       // Each is tried in turn: a token is what programs ask for most.
       routers: [
         oauth.routes,
-        missedRoutes(catchUp),
         apiRoutes({
-          status,
-          events,
+          ...controls,
+          status: { ...services, oauth, catchUp, tunnel, shutdown },
           stream,
-          retry,
-          runAgain,
-          cancel,
+          hooks,
           workspaces: services.workspaces.store,
-          tunnel,
-          restart,
-          shutdown: () => void shutdown.stop(),
+          restart: restarter.restart,
         }),
-        linkRoutes(events, links, url),
-        hookRoutes(hooks),
+        linkRoutes(events, links, services.daemonFile.url),
         tryOutRoutes({
           current: live.current,
           learners,
@@ -352,7 +311,19 @@ const createRequestHandlers = (
   }
 }
 
-/** Its deliveries enter the pipeline by a door of their own. */
+const createEventControls = (
+  { live, memory, payloads, intake }: Services,
+  cancelRemote: (id: string) => void,
+): EventControls => {
+  const { events, kept, deliveries } = memory
+  return {
+    retry: (id) => retryEvent(id, live.current(), events, kept, deliveries, payloads),
+    runAgain: (id) => runEventAgain(id, live.current(), { events, deliveries, payloads }),
+    cancel: (id) => cancelEvent(id, { events, queue: intake.queue, cancelRemote }),
+  }
+}
+
+/** Deliveries of the sender's own list enter the pipeline by `acceptFetched`. */
 const createCatchUp = (services: Services, signal: AbortSignal): CatchUp => {
   const { home, live, leadership, memory, succession, log } = services
   const parts = toPipelineParts(services, new RemoteKeys(fetchText))

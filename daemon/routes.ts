@@ -1,49 +1,68 @@
-import type { Router } from '@koa/router'
+import type { Router, RouterContext } from '@koa/router'
 import { z } from 'zod'
-import { type EventRecord, eventStates, type Restarted } from '../shared/api.ts'
+import { connectHookSchema } from '../shared/api-hooks.ts'
+import { catchUpSchema } from '../shared/api-missed.ts'
+import { eventStates, type Restarted } from '../shared/api.ts'
 import { tunnelPrograms } from '../shared/api-tunnel.ts'
 import { DoorwardError } from '../shared/errors.ts'
+import type { EventControls } from './event-page/routes.ts'
 import { eventNotFound } from './webhook/events/control.ts'
 import { exactRouter, readJsonBody } from './http/body.ts'
 import type { EventStream } from './http/sse.ts'
-import type { EventStore } from './events/event-store.ts'
-import type { Tunnel } from './tunnel/tunnel.ts'
+import type { Hooks } from './sender-apis/hooks.ts'
 import type { WorkspaceStore } from './workspace/store.ts'
-import { type StatusParts, buildStatus } from './status.ts'
+import { type StatusParts, buildStatus, listWebhooks } from './status.ts'
 
-export type RouteParts = {
+type RouteParts = EventControls & {
   readonly status: StatusParts
-  readonly events: EventStore
   readonly stream: EventStream
-  readonly retry: (id: string) => EventRecord
-  /** Runs the payload of an event once more, as the webhook is now. */
-  readonly runAgain: (id: string) => EventRecord
-  readonly cancel: (id: string) => EventRecord
-  readonly workspaces: Pick<WorkspaceStore, 'list' | 'clear'>
-  readonly tunnel: Pick<Tunnel, 'start' | 'stop' | 'status'>
+  readonly hooks: Hooks
+  readonly workspaces: WorkspaceStore
   readonly restart: () => Promise<Restarted>
-  readonly shutdown: () => void
 }
 
 const tunnelSchema = z.strictObject({ with: z.enum(tunnelPrograms).optional() })
+const pingSchema = z.strictObject({ path: z.string().min(1).max(1000) })
 
 /** The local API without logins and tokens (`oauth/routes.ts`). */
 export const apiRoutes = (parts: RouteParts): Router => {
-  const { status, events, stream, retry, runAgain, cancel, workspaces } = parts
+  const { status, workspaces } = parts
   const router = exactRouter()
   router.get('/status', async (ctx) => {
     ctx.body = await buildStatus(status)
   })
   router.get('/metrics', async (ctx) => {
     const { startedAt, metrics } = status
-    const snapshot = { ...(await buildStatus(status)), startedAt, streams: stream.followers() }
+    const snapshot = {
+      ...(await buildStatus(status)),
+      startedAt,
+      streams: parts.stream.followers(),
+    }
     const { text, mediaType } = await metrics.expose(snapshot)
     ctx.type = mediaType
     ctx.body = text
   })
   router.get('/webhooks', (ctx) => {
-    ctx.body = { webhooks: status.webhooks() }
+    ctx.body = { webhooks: listWebhooks(status) }
   })
+  router.get('/workspaces', async (ctx) => {
+    ctx.body = { workspaces: await workspaces.list() }
+  })
+  router.delete('/workspaces', async (ctx) => {
+    ctx.body = await workspaces.clear()
+  })
+  addEventRoutes(router, parts)
+  addHookRoutes(router, parts)
+  addDaemonRoutes(router, parts)
+  return router
+}
+
+const addEventRoutes = (
+  router: Router,
+  { status, stream, retry, runAgain, cancel }: RouteParts,
+): void => {
+  const { catchUp } = status
+  const { events } = status.memory
   router.get('/events', (ctx) => {
     const { limit, webhook, state } = ctx.query
     ctx.body = {
@@ -63,6 +82,14 @@ export const apiRoutes = (parts: RouteParts): Router => {
     ctx.respond = false
     await stream.open(ctx.req, ctx.res)
   })
+  router.get('/events/missed', async (ctx) => {
+    const { fresh } = one('fresh', ctx.query['fresh'])
+    if (fresh !== undefined && fresh !== 'true') throw invalid('fresh is not true')
+    ctx.body = { hooks: await catchUp.list(fresh === 'true') }
+  })
+  router.post('/events/missed', async (ctx) => {
+    ctx.body = await catchUp.decide(await readJsonBody(ctx, catchUpSchema))
+  })
   router.get('/events/:id', (ctx) => {
     const event = events.get(String(ctx.params['id']))
     if (!event) throw eventNotFound()
@@ -78,20 +105,37 @@ export const apiRoutes = (parts: RouteParts): Router => {
     ctx.body = cancel(String(ctx.params['id']))
     ctx.status = 202
   })
-  router.get('/workspaces', async (ctx) => {
-    ctx.body = { workspaces: await workspaces.list() }
-  })
-  router.delete('/workspaces', async (ctx) => {
-    ctx.body = await workspaces.clear()
-  })
-  addDaemonRoutes(router, parts)
-  return router
 }
 
-const addDaemonRoutes = (
-  router: Router,
-  { status, tunnel, restart, shutdown }: RouteParts,
-): void => {
+/** The hooks at the senders. */
+const addHookRoutes = (router: Router, { hooks }: RouteParts): void => {
+  router.get('/webhooks/hooks', async (ctx) => {
+    ctx.body = { hooks: await hooks.list(abortOnClose(ctx)) }
+  })
+  router.post('/webhooks/hooks', async (ctx) => {
+    const request = await readJsonBody(ctx, connectHookSchema)
+    // It goes on when the client leaves: a hook whose number is lost could not be deleted.
+    ctx.body = await hooks.connect(request, new AbortController().signal)
+  })
+  router.post('/webhooks/hooks/ping', async (ctx) => {
+    const { path } = await readJsonBody(ctx, pingSchema)
+    ctx.body = await hooks.ping(path, abortOnClose(ctx))
+  })
+  router.delete('/webhooks/hooks', async (ctx) => {
+    const { path } = ctx.query
+    if (typeof path !== 'string') throw invalid('path: required, once')
+    ctx.body = await hooks.disconnect(path, new AbortController().signal)
+  })
+}
+
+const abortOnClose = (ctx: RouterContext): AbortSignal => {
+  const control = new AbortController()
+  ctx.res.once('close', () => control.abort())
+  return control.signal
+}
+
+const addDaemonRoutes = (router: Router, { status, restart }: RouteParts): void => {
+  const { tunnel, shutdown } = status
   router.post('/daemon/reload', async (ctx) => {
     const { webhooks, agents } = await status.live.reload()
     const problems = status.live.problems()
@@ -119,7 +163,7 @@ const addDaemonRoutes = (
   router.post('/daemon/shutdown', (ctx) => {
     ctx.status = 202
     ctx.body = { status: 'stopping' }
-    ctx.res.once('close', shutdown)
+    ctx.res.once('close', () => void shutdown.stop())
   })
 }
 

@@ -3,39 +3,45 @@ import { agentProgramWarnings } from '../shared/agents/program.ts'
 import { sandboxWarnings } from '../shared/sandbox/warnings.ts'
 import { fileTargetWarnings } from '../shared/targets/warnings.ts'
 import { version } from '../shared/version.ts'
-import type { ByteBudget } from './util/byte-budget.ts'
-import type { EventStore } from './events/event-store.ts'
+import type { Home } from '../shared/home/home.ts'
 import { knownError } from './util/assets.ts'
 import type { LiveConfig } from './config/live-config.ts'
 import type { CatchUp } from './catch-up/catch-up.ts'
 import type { Metrics } from './metrics/metrics.ts'
 import type { OAuth } from './oauth/oauth.ts'
-import type { Queue } from './queue/queue.ts'
 import type { Tunnel } from './tunnel/tunnel.ts'
-import type { RunBudgets } from './webhook/rules/budgets.ts'
+import type { DaemonFile } from './daemon-file.ts'
+import type { Intake } from './intake.ts'
+import type { Shutdown } from './shutdown.ts'
+import type { Memory } from './state.ts'
+import { summarize } from './webhook/compiled-webhook.ts'
 
 export type StatusParts = {
-  readonly live: LiveConfig
-  readonly budgets: RunBudgets
-  readonly homeFolder: string
+  readonly home: Home
   readonly startedAt: Date
-  readonly url: () => string
-  /** The address for senders of webhooks, when it is not `url`. */
-  readonly publicUrl: () => string | undefined
-  readonly isStopping: () => boolean
-  readonly queue: Queue
-  readonly budget: ByteBudget
-  readonly events: EventStore
-  readonly oauth: OAuth
-  readonly webhooks: () => WebhookSummary[]
+  readonly live: LiveConfig
+  readonly memory: Memory
+  readonly intake: Intake
+  readonly daemonFile: DaemonFile
   readonly metrics: Metrics
-  readonly catchUp: Pick<CatchUp, 'problems'>
-  readonly tunnel: Pick<Tunnel, 'status'>
+  readonly catchUp: CatchUp
+  readonly tunnel: Tunnel
+  readonly oauth: OAuth
+  readonly shutdown: Shutdown
+}
+
+/** Each webhook of the current configuration, without its secret. */
+export const listWebhooks = ({ live, daemonFile, memory }: StatusParts): WebhookSummary[] => {
+  const { config, env } = live.current()
+  const url = daemonFile.publicUrl() ?? daemonFile.url()
+  return summarize(config, env, url, memory.counts.of)
 }
 
 /** Everything that the tray and `doorward status` show. */
 export const buildStatus = async (parts: StatusParts): Promise<Status> => {
-  const { live, homeFolder, queue, events, oauth } = parts
+  const { live, home, daemonFile, oauth } = parts
+  const { events, budgets } = parts.memory
+  const { queue, budget } = parts.intake
   const { config, env, warnings } = live.current()
   // An unreadable folder of tokens is one problem more, and must not hide the others.
   const [tokens, providers, tokenProblems, unstartable, unconfined, refusedFiles] =
@@ -43,33 +49,33 @@ export const buildStatus = async (parts: StatusParts): Promise<Status> => {
       oauth.tokens().catch(() => []),
       oauth.providers().catch(() => []),
       oauth.problems().catch(problemOfFolder),
-      agentProgramWarnings(config, env, homeFolder),
-      sandboxWarnings(config, env, homeFolder),
-      fileTargetWarnings(config, homeFolder),
+      agentProgramWarnings(config, env, home.root),
+      sandboxWarnings(config, env, home.root),
+      fileTargetWarnings(config, home.root),
     ])
-  const publicUrl = parts.publicUrl()
+  const publicUrl = daemonFile.publicUrl()
   const { program, state, arrivedAt, problems } = parts.tunnel.status()
   const lastRun = events.lastRun()
   const shared = queue.machines?.()
   return {
     version,
     startedAt: parts.startedAt.toISOString(),
-    url: parts.url(),
+    url: daemonFile.url(),
     ...(publicUrl === undefined ? {} : { publicUrl }),
     ...(program && { tunnel: { program, state, ...(arrivedAt !== undefined && { arrivedAt }) } }),
-    ...(parts.isStopping() && { stopping: true }),
-    queue: { ...queue.counts(), bytes: parts.budget.used() },
+    ...(parts.shutdown.signal.aborted && { stopping: true }),
+    queue: { ...queue.counts(), bytes: budget.used() },
     timings: await parts.metrics.timings(),
     ...shared,
     providers,
     tokens,
-    webhooks: parts.webhooks(),
+    webhooks: listWebhooks(parts),
     events: events.list({ limit: 10, kind: 'webhook' }),
     failures: events.failures(3),
     ...(lastRun && { lastRun }),
     problems: [
       ...live.problems(),
-      ...parts.budgets.problems(config.webhooks, performance.now()),
+      ...budgets.problems(config.webhooks, performance.now()),
       ...parts.catchUp.problems(),
       ...problems,
       ...brokerProblems(shared?.broker),

@@ -16,10 +16,22 @@ export const daemonUnderLaunchd = 'dist/bin/doorward-daemon-under-launchd.cjs'
 /** The program that asks the keychain of the desktop, bundled likewise. */
 export const keychainProgram = 'dist/bin/doorward-daemon-keychain.cjs'
 
-/** The version in `package.json`. */
-export const version: string = (
-  JSON.parse(readFileSync(new URL('package.json', packageFolder), 'utf8')) as { version: string }
-).version
+const readVersion = (): string =>
+  (JSON.parse(readFileSync(new URL('package.json', packageFolder), 'utf8')) as { version: string })
+    .version
+
+/** The version in `package.json` when this process started. */
+export const version: string = readVersion()
+
+/** True when another version was installed over the one that runs. */
+export const isReplaced = (): boolean => {
+  try {
+    return readVersion() !== version
+  } catch {
+    // Missing, or being written.
+    return false
+  }
+}
 
 /**
  * The `User-Agent` that names the caller: `doorward-cli/0.1.0 (oauth exec git)`. The comment (RFC 9110 section

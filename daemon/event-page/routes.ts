@@ -30,16 +30,18 @@ import { userOfPeer } from './peer-user.ts'
  * waits until something has changed.
  */
 
-type EventPageParts = {
+/** What a person can do with an event. Each throws why it cannot be done. */
+export type EventControls = {
+  readonly retry: (id: string) => EventRecord
+  /** Runs the payload of an event once more, as the webhook is now. */
+  readonly runAgain: (id: string) => EventRecord
+  readonly cancel: (id: string) => EventRecord
+}
+
+type EventPageParts = EventControls & {
   readonly port: () => number
   readonly events: EventStore
   readonly links: EventLinks
-  /** Runs an event again, or throws why not. */
-  readonly retry: (id: string) => EventRecord
-  /** Runs the payload of an event once more, or throws why not. */
-  readonly runAgain: (id: string) => EventRecord
-  /** Cancels an event, or throws why not. */
-  readonly cancel: (id: string) => EventRecord
   readonly log: Log
 }
 

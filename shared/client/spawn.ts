@@ -43,6 +43,6 @@ export const spawnDaemon = (home: Home): ChildProcess => {
 export const nodeOptions: readonly string[] = [
   '--max-semi-space-size=8',
   '--v8-pool-size=1',
-  // For the one collection of an idle daemon (`daemon/idle-gc.ts`).
+  // For the one collection of an idle daemon (`daemon/state.ts`).
   '--expose-gc',
 ]

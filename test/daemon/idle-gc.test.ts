@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { collectWhenIdle } from '../../daemon/idle-gc.ts'
+import { collectWhenIdle } from '../../daemon/state.ts'
 
 describe('the garbage collection of an idle daemon', () => {
   it('comes once after the last delivery of each burst', async () => {
