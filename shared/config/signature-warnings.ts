@@ -4,17 +4,17 @@ import { signsAddress } from '../signatures/scheme.ts'
 import { secretFault } from '../signatures/secrets.ts'
 import { listSecrets } from './environment.ts'
 import type { Config } from './load.ts'
-import { warn, type Warning } from './warning.ts'
+import type { Fault } from './warning.ts'
 import type { Webhook } from './webhook.ts'
 
 /** A scheme that the sender does not use, and secrets that do not fit the scheme. */
-export const schemeWarnings = (webhook: Webhook, env: NodeJS.ProcessEnv): Warning[] => [
-  ...differenceWarning(webhook),
-  ...faultWarnings(webhook, env),
+export const schemeFaults = (webhook: Webhook, env: NodeJS.ProcessEnv): Fault[] => [
+  ...differenceFault(webhook),
+  ...shapeFaults(webhook, env),
 ]
 
 /** A described signature in the header of a known sender that signs in another way. */
-const differenceWarning = ({ path, scheme }: Webhook): Warning[] => {
+const differenceFault = ({ path, scheme }: Webhook): Fault[] => {
   const form = scheme.name === 'hmac' ? scheme.forms[0] : undefined
   if (!form) return []
   const senders = presetSchemes.filter(({ forms }) =>
@@ -25,11 +25,14 @@ const differenceWarning = ({ path, scheme }: Webhook): Warning[] => {
   if (!first || senders.some(({ forms }) => forms.every((each) => isPlain(each)))) return []
   if (senders.some(({ forms }) => forms.some((each) => signsAlike(each, form)))) return []
   const names = [first, ...more].map(({ name }) => name)
-  return warn(
-    'scheme-differs',
-    `webhook ${path}: ${names.join(' and ')} does not sign ${form.header} ${isPlain(form) ? 'as a plain HMAC' : 'in this way'}, so no delivery is accepted`,
-    `set signature_scheme: ${names.join(' or ')} and remove the fields that describe the signature`,
-  )
+  return [
+    {
+      code: 'scheme-differs',
+      about: { webhook: path },
+      what: `${names.join(' and ')} does not sign ${form.header} ${isPlain(form) ? 'as a plain HMAC' : 'in this way'}, so no delivery is accepted`,
+      hint: `set signature_scheme: ${names.join(' or ')} and remove the fields that describe the signature`,
+    },
+  ]
 }
 
 const isPlain = ({ encoding, signs, check }: SignatureForm): boolean =>
@@ -42,47 +45,53 @@ const signsAlike = (a: SignatureForm, b: SignatureForm): boolean =>
   a.param === b.param &&
   a.signs.join('') === b.signs.join('')
 
-const faultWarnings = (
+const shapeFaults = (
   { path, scheme, secretNames, source }: Webhook,
   env: NodeJS.ProcessEnv,
-): Warning[] =>
+): Fault[] =>
   secretNames.flatMap((name) =>
     listSecrets([name], env).flatMap((secret) => {
       // It is ours then, and only keeps others out.
       if (source?.mode === 'poll') return []
       const fault = secretFault(scheme, secret)
       if (!fault) return []
-      return warn(
-        fault.unusable ? 'secret-unusable' : 'secret-shape',
-        `webhook ${path}: the value of ${name} ${fault.reason}${fault.unusable ? '; it verifies nothing' : ''}`,
-        `copy the secret again from the sender into ${name}`,
-      )
+      return [
+        {
+          code: fault.unusable ? 'secret-unusable' : 'secret-shape',
+          about: { webhook: path },
+          what: `the value of ${name} ${fault.reason}${fault.unusable ? '; it verifies nothing' : ''}`,
+          hint: `copy the secret again from the sender into ${name}`,
+        },
+      ]
     }),
   )
 
 /** What a webhook with a secret does not prove, or cannot, and what gives the secret away. */
-export const proofWarnings = (
+export const proofFaults = (
   { path, scheme, secretNames, verifyTokenNames }: Webhook,
   { gateway }: Pick<Config, 'gateway'>,
-): Warning[] => {
+): Fault[] => {
+  const fault = (code: string, what: string, hint: string): Fault[] => [
+    { code, about: { webhook: path }, what, hint },
+  ]
   if (secretNames.length === 0) return []
   if (gateway.server.public_url === undefined && signsAddress(scheme))
-    return warn(
+    return fault(
       'address-unset',
-      `webhook ${path}: ${scheme.name} signs the public address, which is not set; its deliveries are answered 503`,
+      `${scheme.name} signs the public address, which is not set; its deliveries are answered 503`,
       'set server.public_url in gateway.yaml',
     )
   if (scheme.name === 'meta' && verifyTokenNames.some((name) => secretNames.includes(name)))
-    return warn(
+    return fault(
       'webhook-token',
-      `webhook ${path}: the App Secret is the verify token too, which Meta sends in an address, and proxies log addresses`,
+      'the App Secret is the verify token too, which Meta sends in an address, and proxies log addresses',
       'set verify_token_env to a value of your own, and enter that at Meta',
     )
   if (scheme.name !== 'token') return []
   const inQuery = scheme.forms.some(({ in: place }) => place === 'query')
-  return warn(
+  return fault(
     'webhook-token',
-    `webhook ${path}: a token proves less than a signature: whoever reads one delivery${inQuery ? ', or its address in the log of a proxy,' : ''} can send others`,
+    `a token proves less than a signature: whoever reads one delivery${inQuery ? ', or its address in the log of a proxy,' : ''} can send others`,
     'let the sender sign if it can: doorward help webhooks',
   )
 }

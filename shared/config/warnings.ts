@@ -13,11 +13,11 @@ import { builtInProviders } from './name-forms.ts'
 import { localAgents, queueWarnings } from './queue.ts'
 import type { Rule } from './rule.ts'
 import type { Agent } from './schema.ts'
-import { proofWarnings, schemeWarnings } from './signature-warnings.ts'
-import { targetWarnings } from '../targets/warnings.ts'
+import { proofFaults, schemeFaults } from './signature-warnings.ts'
+import { targetFaults } from '../targets/warnings.ts'
 import { sentKinds } from '../targets/targets.ts'
 import { agentVariables, describeUnset, describeUnsetSecret, usedVariables } from './variables.ts'
-import { warn, type Warning } from './warning.ts'
+import { type Fault, toWarning, warn, type Warning } from './warning.ts'
 import type { Webhook } from './webhook.ts'
 
 /** The warnings of a valid configuration. They never contain a secret's value. */
@@ -27,10 +27,9 @@ export const collectWarnings = (config: Config, env: NodeJS.ProcessEnv): Warning
   return [
     ...limitWarnings(config),
     ...queueWarnings(config, env),
-    ...enabled.flatMap((webhook) => secretWarnings(webhook, used, env)),
+    ...enabled.flatMap((webhook) => secretFaults(webhook, used, env).map(toWarning)),
     ...enabled.flatMap((webhook) => [
-      ...schemeWarnings(webhook, env),
-      ...proofWarnings(webhook, config),
+      ...[...schemeFaults(webhook, env), ...proofFaults(webhook, config)].map(toWarning),
       ...webhook.rules.flatMap((rule) => [
         ...templateWarnings(describeRule(webhook.path, rule), rule),
         ...filterWarnings(webhook, rule),
@@ -39,8 +38,8 @@ export const collectWarnings = (config: Config, env: NodeJS.ProcessEnv): Warning
       ]),
       ...twinWarnings(webhook),
     ]),
-    ...agentKeyWarnings(localAgents(config), used, env),
-    ...targetWarnings(config, env),
+    ...keyFaults(localAgents(config), used, env).map(toWarning),
+    ...targetFaults(config, env).map(toWarning),
     ...providerWarnings(config),
     ...riskWarnings(config),
     ...networkWarnings(env),
@@ -61,17 +60,21 @@ const limitWarnings = ({ gateway }: Config): Warning[] =>
         'raise queue.max_bytes or lower server.body_limit in gateway.yaml',
       )
 
-const secretWarnings = (
+/** Secrets of a webhook that it does not have, or that are unset. */
+export const secretFaults = (
   webhook: Webhook,
   used: readonly string[],
   env: NodeJS.ProcessEnv,
-): Warning[] => {
+): Fault[] => {
   const { path, scheme, secretNames, verifyTokenNames } = webhook
+  const fault = (code: string, what: string, hint: string): Fault[] => [
+    { code, about: { webhook: path }, what, hint },
+  ]
   if (getKeySource(scheme)) return []
   if (secretNames.length === 0)
-    return warn(
+    return fault(
       'webhook-unsigned',
-      `webhook ${path} has no secret_env: anyone who knows its address can run the agent`,
+      'it has no secret_env: anyone who knows its address can run the agent',
       'add secret_env to its entry in webhooks.yaml',
     )
   const tokens = listUnset(verifyTokenNames, env).filter((name) => !secretNames.includes(name))
@@ -80,36 +83,39 @@ const secretWarnings = (
   return [
     ...(unset.length === 0
       ? []
-      : warn(
+      : fault(
           all ? 'secret-unset' : 'secret-partly-unset',
-          `webhook ${path}: ${areUnset(unset)}${all ? '; its deliveries are answered 503' : ''}`,
+          `${areUnset(unset)}${all ? '; its deliveries are answered 503' : ''}`,
           describeUnsetSecret(webhook, unset, env, used),
         )),
     ...(tokens.length === 0
       ? []
-      : warn(
+      : fault(
           'secret-partly-unset',
-          `webhook ${path}: ${areUnset(tokens)}; the challenge of its sender is not answered`,
+          `${areUnset(tokens)}; the challenge of its sender is not answered`,
           describeUnset(tokens, env, used),
         )),
   ]
 }
 
 /** Unset variables of agents that rules of enabled webhooks use. */
-const agentKeyWarnings = (
+export const keyFaults = (
   rules: readonly Pick<Rule, 'agentName' | 'agent'>[],
   used: readonly string[],
   env: NodeJS.ProcessEnv,
-): Warning[] => {
+): Fault[] => {
   const agents = new Map(rules.map(({ agentName, agent }) => [agentName, agent]))
   return [...agents].flatMap(([agentName, agent]) => {
     const unset = listUnset(agentVariables(agent), env)
     if (unset.length === 0) return []
-    return warn(
-      'agent-key-unset',
-      `agent ${agentName}: ${areUnset(unset)}; ${withoutVariable(agent)}`,
-      describeUnset(unset, env, used),
-    )
+    return [
+      {
+        code: 'agent-key-unset',
+        about: { agent: agentName },
+        what: `${areUnset(unset)}; ${withoutVariable(agent)}`,
+        hint: describeUnset(unset, env, used),
+      },
+    ]
   })
 }
 

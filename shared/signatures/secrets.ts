@@ -60,9 +60,18 @@ export const secretFault = (
   scheme: SignatureScheme,
   secret: string,
 ): { readonly reason: string; readonly unusable: boolean } | undefined => {
-  const unusable = !scheme.forms.some((form) => keyBytes(form, secret) !== undefined)
-  const reason = findFault(scheme, secret, unusable)
-  return reason === undefined ? undefined : { reason, unusable }
+  const hasKey = scheme.forms.some((form) => keyBytes(form, secret) !== undefined)
+  const reason = findMiscopied(secret)
+  if (reason !== undefined) return { reason, unusable: true }
+  const fault = findFault(scheme, secret, !hasKey)
+  return fault === undefined ? undefined : { reason: fault, unusable: !hasKey }
+}
+
+/** Senders show secrets without white space and quotes: no signature matches with them. */
+const findMiscopied = (secret: string): string | undefined => {
+  if (/^\s|\s$/.test(secret)) return 'has white space at its beginning or end'
+  if (/^(["']).*\1$/s.test(secret)) return 'has quotes around it, which count as a part of it'
+  return undefined
 }
 
 const findFault = (
@@ -70,8 +79,6 @@ const findFault = (
   secret: string,
   unusable: boolean,
 ): string | undefined => {
-  if (/^\s|\s$/.test(secret)) return 'has white space at its beginning or end'
-  if (/^(["']).*\1$/s.test(secret)) return 'has quotes around it, which count as a part of it'
   if (scheme.name === 'standard-webhooks' && /^wh[ps]k_/.test(secret))
     return 'is an Ed25519 key (v1a): only the symmetric kind that begins with whsec_ is taken'
   if (unusable) return unusableReason(scheme)

@@ -8,16 +8,16 @@ import { isLoopbackUrl } from '../config/schema.ts'
 import { parseSecretUrl, parseHeaderValue, parseSigningKey, parseSmtpServer } from './secrets.ts'
 import { fixedFolder, isOwnFile, makesFolders, resolveTargetFile } from './targets.ts'
 import { variablesIn } from '../config/variables.ts'
-import { warn, type Warning } from '../config/warning.ts'
+import { type Fault, toWarning, type Warning } from '../config/warning.ts'
 import { enabledRules } from '../config/webhook.ts'
 
 /** What prevents deliveries to the targets of enabled webhooks, as far as it shows without sending. */
-export const targetWarnings = (config: Config, env: NodeJS.ProcessEnv): Warning[] => {
+export const targetFaults = (config: Config, env: NodeJS.ProcessEnv): Fault[] => {
   const variables = new Map<string, TargetVariable>()
   for (const variable of listVariables(config))
     variables.set(`${variable.target} ${variable.name}`, variable)
   return [
-    ...[...variables.values()].flatMap((variable) => variableWarning(variable, env)),
+    ...[...variables.values()].flatMap((variable) => variableFault(variable, env)),
     ...plainHttp(config),
     ...secretUrls(config),
   ]
@@ -118,32 +118,23 @@ const listEntries = <Entry>(
 ): [string, Entry][] =>
   Object.entries(entries).filter(([name]) => !isFixed(address) || name === address.source)
 
-const variableWarning = (
+const variableFault = (
   { name, target, what, isValid, findDoubt }: TargetVariable,
   env: NodeJS.ProcessEnv,
-) => {
+): Fault[] => {
+  const fault = (code: string, what: string): Fault[] => [{ code, about: { target }, what, hint }]
   const hint = `set ${name} in .env: doorward config edit env`
   const [value] = listSecrets([name], env)
   if (value === undefined)
-    return warn(
-      'target-secret-unset',
-      `target ${target}: ${name} is unset or empty; nothing can be delivered there`,
-      hint,
-    )
+    return fault('target-secret-unset', `${name} is unset or empty; nothing can be delivered there`)
   if (isValid === undefined || isValid(value)) {
     const doubt = findDoubt?.(value)
-    return doubt === undefined
-      ? []
-      : warn('target-secret-shape', `target ${target}: ${name} ${doubt}`, hint)
+    return doubt === undefined ? [] : fault('target-secret-shape', `${name} ${doubt}`)
   }
-  return warn(
-    'target-secret-wrong',
-    `target ${target}: ${name} is not ${what}; nothing can be delivered there`,
-    hint,
-  )
+  return fault('target-secret-wrong', `${name} is not ${what}; nothing can be delivered there`)
 }
 
-const plainHttp = ({ gateway }: Config): Warning[] =>
+const plainHttp = ({ gateway }: Config): Fault[] =>
   Object.entries(gateway.targets.http)
     .filter(
       ([, { url }]) =>
@@ -151,7 +142,8 @@ const plainHttp = ({ gateway }: Config): Warning[] =>
     )
     .map(([name]) => ({
       code: 'target-not-encrypted',
-      detail: `target http:${name} uses http: answers can be read on the network`,
+      about: { target: `http:${name}` },
+      what: 'it uses http: answers can be read on the network',
       hint: `use https in targets.http.${name}.url`,
     }))
 
@@ -159,38 +151,46 @@ const plainHttp = ({ gateway }: Config): Warning[] =>
 const incomingWebhook =
   /^hooks\.slack\.com\/(services|triggers|workflows)\/|^discord(app)?\.com\/api\/webhooks\/|\.webhook\.office\.com\/|\.logic\.azure\.com\W.*[?&]sig=|\.powerplatform\.com\W.*[?&]sig=|^[^/]+\/hooks\/[a-z0-9]{26}$/
 
-const secretUrls = ({ gateway }: Config): Warning[] =>
+const secretUrls = ({ gateway }: Config): Fault[] =>
   Object.entries(gateway.targets.http)
     .filter(([, { url = '' }]) => incomingWebhook.test(url.replace(/^https?:\/\//, '')))
     .map(([name]) => ({
       code: 'target-url-secret',
-      detail: `target http:${name} has its URL in gateway.yaml: anyone who has it can write there`,
+      about: { target: `http:${name}` },
+      what: 'its URL is in gateway.yaml: anyone who has it can write there',
       hint: `put it into .env, and the name of the variable into targets.http.${name}.url_env instead of url`,
     }))
 
+/** The faults of file targets, as warnings. */
+export const fileTargetWarnings = async (config: Config, homeFolder: string): Promise<Warning[]> =>
+  (await fileTargetFaults(config, homeFolder)).map(toWarning)
+
 /**
- * Warnings about file targets of enabled webhooks, as far as no event chooses the path: a missing folder
+ * Faults of file targets of enabled webhooks, as far as no event chooses the path: a missing folder
  * that is not created, a link, a path to doorward's own files.
  */
-export const fileTargetWarnings = async (
-  config: Config,
-  homeFolder: string,
-): Promise<Warning[]> => {
+export const fileTargetFaults = async (config: Config, homeFolder: string): Promise<Fault[]> => {
   const found = await Promise.all(
     listFilePaths(config, homeFolder).map(async ({ text, source, folder, file }) => {
       if (!makesFolders(source) && (await isMissing(folder)))
-        return warn(
-          'target-folder-missing',
-          `target ${text}: the folder ${folder} does not exist; nothing can be delivered there`,
-          'create it, or write a path relative to the home, where folders are created',
-        )
+        return [
+          {
+            code: 'target-folder-missing',
+            about: { target: text },
+            what: `the folder ${folder} does not exist; nothing can be delivered there`,
+            hint: 'create it, or write a path relative to the home, where folders are created',
+          },
+        ]
       const why = await describeRefusal(folder, file, homeFolder)
       if (why === undefined) return []
-      return warn(
-        'target-file-refused',
-        `target ${text}: ${why}; nothing is delivered there`,
-        'choose another path, or remove the link',
-      )
+      return [
+        {
+          code: 'target-file-refused',
+          about: { target: text },
+          what: `${why}; nothing is delivered there`,
+          hint: 'choose another path, or remove the link',
+        },
+      ]
     }),
   )
   return found.flat()

@@ -53,9 +53,9 @@ describe('keyBytes', () => {
 
 describe('secretFault', () => {
   const faults: readonly [SchemeName, string, RegExp, boolean][] = [
-    ['github', 'secret\n', /white space/, false],
-    ['github', ' secret', /white space/, false],
-    ['hmac', '"secret"', /quotes/, false],
+    ['github', 'secret\n', /white space/, true],
+    ['github', ' secret', /white space/, true],
+    ['hmac', '"secret"', /quotes/, true],
     ['stripe', 'sk_live_abc', /begin with whsec_/, false],
     ['slack', 'xoxb-1-2', /32 hex digits/, false],
     ['standard-webhooks', 'MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw', /begin with whsec_/, false],

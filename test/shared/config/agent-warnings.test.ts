@@ -120,6 +120,7 @@ describe('the warnings of a configuration', () => {
         code: 'agent-key-unset',
         detail: 'agent fixer: MY_KEY is unset or empty; it runs without',
         hint: 'set MY_KEY in .env: doorward config edit env',
+        about: { agent: 'fixer' },
       },
     ])
     assert.deepEqual(warnings(agent, 'prompt_template: x', { ...signed, MY_KEY: 'k' }), [])

@@ -111,23 +111,28 @@ describe('secrets', () => {
     assert.deepEqual(collectWarnings(await loadConfig(home, env), env), [
       {
         code: 'webhook-unsigned',
-        detail: 'webhook /none has no secret_env: anyone who knows its address can run the agent',
+        detail:
+          'webhook /none: it has no secret_env: anyone who knows its address can run the agent',
         hint: 'add secret_env to its entry in webhooks.yaml',
+        about: { webhook: '/none' },
       },
       {
         code: 'secret-unset',
         detail: 'webhook /unset: UNSET is unset or empty; its deliveries are answered 503',
         hint: 'set UNSET in .env: doorward config edit env',
+        about: { webhook: '/unset' },
       },
       {
         code: 'secret-unset',
         detail: 'webhook /both: UNSET, SPACE are unset or empty; its deliveries are answered 503',
         hint: 'set UNSET, SPACE in .env: doorward config edit env',
+        about: { webhook: '/both' },
       },
       {
         code: 'secret-partly-unset',
         detail: 'webhook /partly: UNSET is unset or empty',
         hint: 'set UNSET in .env: doorward config edit env',
+        about: { webhook: '/partly' },
       },
     ])
   })

@@ -164,7 +164,8 @@ describe('targets in gateway.yaml', () => {
     )
 
   it('is warned about where a variable is unset, or holds something else', () => {
-    const plain = 'target-not-encrypted target http:a uses http: answers can be read on the network'
+    const plain =
+      'target-not-encrypted target http:a: it uses http: answers can be read on the network'
     assert.deepEqual(warned('log', {}), [plain])
     assert.deepEqual(
       warned('["slack:#a", "slack:#b", "discord:ops", "email:a@b.example", http:a]', {}),
@@ -188,7 +189,7 @@ describe('targets in gateway.yaml', () => {
         'target-secret-wrong target discord:ops',
         'target-secret-wrong target email: SMTP is not smtps',
         'target-secret-wrong target http:a',
-        'target-not-encrypted target http:a uses http',
+        'target-not-encrypted target http:a',
       ],
     )
     assert.doesNotMatch(wrong.join('\n'), /canary/)

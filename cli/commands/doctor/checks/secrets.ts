@@ -1,6 +1,6 @@
 import { listSecrets } from '../../../../shared/config/environment.ts'
 import type { Config } from '../../../../shared/config/load.ts'
-import { proofWarnings, schemeWarnings } from '../../../../shared/config/signature-warnings.ts'
+import { proofFaults, schemeFaults } from '../../../../shared/config/signature-warnings.ts'
 import { getKeySource, type SignatureScheme } from '../../../../shared/signatures/scheme.ts'
 import { secretFault } from '../../../../shared/signatures/secrets.ts'
 import { describeUnsetSecret, usedVariables } from '../../../../shared/config/variables.ts'
@@ -73,19 +73,15 @@ const checkWebhookSecrets = (webhook: Webhook, config: Config, env: NodeJS.Proce
   if (getKeySource(scheme)) return checkPublished(path, scheme)
   if (secretNames.length === 0) return [unsigned(path)]
   const isServed = listSecrets(secretNames, env).length > 0
-  const differs = schemeWarnings(webhook, env).filter(({ code }) => code === 'scheme-differs')
+  const differs = schemeFaults(webhook, env).filter(({ code }) => code === 'scheme-differs')
   return [
-    ...differs.map(({ detail, hint }) => error(path, detail, hint)),
-    ...proofWarnings(webhook, config).map(({ code, detail, hint }) =>
-      (code === 'address-unset' ? error : warning)(path, withoutPath(detail, path), hint),
+    ...differs.map(({ what, hint }) => error(path, what, hint)),
+    ...proofFaults(webhook, config).map(({ code, what, hint }) =>
+      (code === 'address-unset' ? error : warning)(path, what, hint),
     ),
     ...secretNames.map((name) => checkSecret(webhook, name, env, { isServed, used })),
   ]
 }
-
-/** The path is in a column of its own. */
-const withoutPath = (detail: string, path: string): string =>
-  detail.replace(`webhook ${path}: `, '')
 
 const checkSecret = (
   webhook: Webhook,
@@ -105,9 +101,7 @@ const checkSecret = (
   const shape = shapeFault(secret)
   if (shape?.bad) return error(path, `${name} ${shape.reason}`, again)
   const fault = secretFault(scheme, secret)
-  // Senders show secrets without white space and quotes: no signature matches with them.
-  const isBroken = fault?.unusable || /white space|quotes/.test(fault?.reason ?? '')
-  if (fault && isBroken)
+  if (fault?.unusable)
     return error(path, `${name} ${fault.reason}; nothing can be verified with it`, again)
   if (fault) return warning(path, `${name} ${fault.reason}`, again)
   if (shape)

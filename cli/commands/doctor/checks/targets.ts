@@ -3,7 +3,7 @@ import { access, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { Config } from '../../../../shared/config/load.ts'
 import { enabledRules } from '../../../../shared/config/webhook.ts'
-import { listFilePaths, targetWarnings } from '../../../../shared/targets/warnings.ts'
+import { listFilePaths, targetFaults } from '../../../../shared/targets/warnings.ts'
 import type { Warning } from '../../../../shared/config/warning.ts'
 import type { Home } from '../../../../shared/home/home.ts'
 import { type Check, checksFor } from '../check.ts'
@@ -23,10 +23,9 @@ export const checkTargets = (
 ): Check[] => {
   const targets = enabledRules(config).flatMap((rule) => rule.targets)
   if (targets.length === 0) return [skipped('targets', 'no enabled webhook delivers anywhere')]
-  const faults = targetWarnings(config, env).map(({ code, detail, hint }) => {
-    const [, name = 'target', rest = detail] = /^target ([^ ]+): (.*)$/s.exec(detail) ?? []
-    return (doubts.includes(code) ? warning : error)(name, rest, hint)
-  })
+  const faults = targetFaults(config, env).map(({ code, about, what, hint }) =>
+    (doubts.includes(code) ? warning : error)(about.target ?? 'target', what, hint),
+  )
   const closed = files
     .filter((file) => file.closed !== undefined)
     .map(({ text, closed }) =>

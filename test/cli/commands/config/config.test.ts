@@ -52,7 +52,7 @@ describe('cli: config', () => {
     const home = await temporaryHome({ webhooks })
     const text = await run(['config', 'check'], { home })
     assert.equal(text.code, 0)
-    assert.match(text.stderr, /^warning: webhook \/a has no secret_env/)
+    assert.match(text.stderr, /^warning: webhook \/a: it has no secret_env/)
     const json = await run(['config', 'check', '--json'], { home })
     assert.equal(json.stderr, '')
     const { warnings } = JSON.parse(json.stdout) as { warnings: { code: string }[] }
