@@ -7,7 +7,7 @@ import { killOrphans } from './agents/orphans.ts'
 import type { EventStore } from './events/event-store.ts'
 import type { Log } from './log/log.ts'
 import type { OAuthDependencies } from './oauth/dependencies.ts'
-import { type OAuth, type OAuthEvent, createOAuth } from './oauth/oauth.ts'
+import { OAuth, type OAuthEvent } from './oauth/oauth.ts'
 import type { TokenRecord } from './oauth/tokens/token-record.ts'
 import type { Succession } from './restart/succession.ts'
 
@@ -111,7 +111,8 @@ export class Leadership {
     const announce = announceTo(events)
     const elsewhere = async () =>
       (await succession.awaitSuccessor()) ? askDaemonForToken(home) : undefined
-    return createOAuth({ home, gateway, env, processEnv, log, announce, count, elsewhere }, unsaved)
+    const dependencies = { home, gateway, env, processEnv, log, announce, count, elsewhere }
+    return new OAuth(dependencies, unsaved)
   }
 
   /** Another start may have the lock for a moment: it finds our port in use, and releases it. */

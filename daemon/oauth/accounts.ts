@@ -5,7 +5,7 @@ import type {
   TokenSummary,
 } from '../../shared/api.ts'
 import { compareLogins, formatLogin, getProviderName } from '../../shared/config/name-forms.ts'
-import { DoorwardError } from '../../shared/errors.ts'
+import { type About, DoorwardError } from '../../shared/errors.ts'
 import {
   readDefaultAccounts,
   resolveLogin,
@@ -134,23 +134,29 @@ export const listProviders = async (sources: Sources): Promise<ProviderSummary[]
 /** What keeps providers from working and how to fix it: the token folder, bad token files, ended logins. */
 export const listProblems = async (sources: Sources): Promise<StatusProblem[]> => [
   ...(await storageProblems(sources.home)),
-  ...(await readDefaultAccounts(sources.home).then(() => [], toProblem)),
+  ...(await readDefaultAccounts(sources.home).then(
+    () => [],
+    (error: unknown) => [toProblem(error)],
+  )),
   ...(await fileProblems(sources)),
 ]
 
 const fileProblems = async (sources: Sources): Promise<StatusProblem[]> =>
   [...(await readAll(sources))].flatMap(([name, result]) => {
-    if (result instanceof DoorwardError) return toProblem(result)
+    const about = { provider: name }
+    if (result instanceof DoorwardError) return toProblem(result, about)
     if (toSummary(result, Date.now()).status !== 'needs-login') return []
     const detail = result.ended
       ? `the login to ${name} has ended: ${result.ended.cause}`
       : `the access token of ${name} has expired and there is no refresh token`
-    return [{ code: 'needs-login', detail, hint: `doorward oauth login ${name}` }]
+    return { code: 'needs-login', detail, hint: `doorward oauth login ${name}`, about }
   })
 
-const toProblem = (error: unknown): StatusProblem[] => {
+/** Throws any other error. */
+export const toProblem = (error: unknown, about?: About): StatusProblem => {
   if (!(error instanceof DoorwardError)) throw error
-  return [{ code: error.code, detail: error.message, hint: error.hint ?? '' }]
+  const { code, message, hint = '' } = error
+  return { code, detail: message, hint, ...(about && { about }) }
 }
 
 const toTokenSummary = (

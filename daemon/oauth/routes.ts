@@ -19,15 +19,24 @@ import type { LogOut } from './logout/logout.ts'
 
 const maxWaitSeconds = 60
 
+type OAuthHandlers = {
+  readonly logins: Logins
+  readonly importLogin: (request: ImportLogin) => Promise<ImportedLogin>
+  readonly logOut: LogOut
+  readonly access: Tokens['access']
+  readonly listTokens: () => Promise<TokenSummary[]>
+  readonly setDefault: (provider: string, account: string | null) => Promise<DefaultAccount>
+}
+
 /** The OAuth part of the local API. The guard has let in only the owner's own programs. */
-export const createRoutes = (
-  logins: Logins,
-  importLogin: (request: ImportLogin) => Promise<ImportedLogin>,
-  logOut: LogOut,
-  access: Tokens['access'],
-  listTokens: () => Promise<TokenSummary[]>,
-  setDefault: (provider: string, account: string | null) => Promise<DefaultAccount>,
-): Router => {
+export const createRoutes = ({
+  logins,
+  importLogin,
+  logOut,
+  access,
+  listTokens,
+  setDefault,
+}: OAuthHandlers): Router => {
   const router = exactRouter()
 
   router.post('/oauth/start', async (ctx) => {

@@ -3,11 +3,12 @@ import { DoorwardError } from '../../../shared/errors.ts'
 import { inspectToken } from '../dialects/github.ts'
 import { isOtherAccount } from '../logout/revoke.ts'
 import { findProvider } from '../providers/providers.ts'
+import type { OAuthServices } from '../services.ts'
 import { readAccounts, writeToken } from '../tokens/token-store.ts'
 import type { TokenRecord } from '../tokens/token-record.ts'
-import { readStoredLogin, type SaveServices, sameAccountIn } from './save-grant.ts'
+import { readStoredLogin, sameAccountIn } from './save-grant.ts'
 
-type ImportServices = Omit<SaveServices, 'revocations'> & { readonly signal: AbortSignal }
+type ImportServices = OAuthServices & { readonly signal: AbortSignal }
 
 /**
  * Stores the token of another program, after GitHub has said whose it is. There is no refresh token and no

@@ -5,10 +5,9 @@ import { knownError } from '../../util/assets.ts'
 import { trackPending } from '../../util/concurrency.ts'
 import { wait as waitByClock } from '../dependencies.ts'
 import { findClient } from '../providers/client-store.ts'
-import type { Discover } from '../providers/discovery.ts'
 import { refusalError } from '../providers/errors.ts'
 import { findProvider } from '../providers/providers.ts'
-
+import type { OAuthServices } from '../services.ts'
 import { type Grant, isLoginOver, type TokenRecord } from '../tokens/token-record.ts'
 import {
   authorizeUrl,
@@ -30,9 +29,7 @@ import {
   toClientFlags,
   withClientFlags,
 } from './pending-logins.ts'
-import { readStoredLogin, saveGrant, type SaveServices } from './save-grant.ts'
-
-type LoginServices = SaveServices & { readonly discover: Discover }
+import { readStoredLogin, saveGrant } from './save-grant.ts'
 
 /** How long a stop waits for codes that are being exchanged, and then for files that are being written. */
 const exchangeLimitMs = 5000
@@ -46,7 +43,7 @@ const saveLimitMs = 2000
  * in another way (device-flow.ts) and ends as this one.
  */
 export class Logins {
-  readonly #services: LoginServices
+  readonly #services: OAuthServices
   readonly #pending: PendingLogins
   readonly #devices: DeviceLogins
   readonly #callback: CallbackServer
@@ -56,14 +53,13 @@ export class Logins {
   readonly #abortingExchanges = new AbortController()
   #acceptsNew = true
 
-  constructor(services: LoginServices) {
+  constructor(services: OAuthServices) {
     this.#services = services
     const { gateway, wait = waitByClock } = services.dependencies
     const { revocations } = services
     this.#pending = new PendingLogins({
       // A revocation could end the new login.
-      onBegin: ({ provider, control }) =>
-        control.signal.addEventListener('abort', revocations.pause(provider.name)),
+      onBegin: ({ provider, control }) => revocations.pauseFor(provider.name, control.signal),
       onEnd: (attempt, outcome) => this.#onEnd(attempt, outcome),
     })
     this.#devices = new DeviceLogins({

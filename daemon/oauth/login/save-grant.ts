@@ -2,35 +2,25 @@ import { protectedResourceRequest } from 'oauth4webapi'
 import type { Account } from '../../../shared/api.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { withTimeLimit } from '../../util/abort.ts'
-import type { KeyedMutex } from '../../util/concurrency.ts'
-import type { OAuthDependencies } from '../dependencies.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { getDialect } from '../dialects/dialects.ts'
-import type { RevocationQueue } from '../logout/revocation-queue.ts'
 import { isOtherAccount, toPendingRevocation } from '../logout/revoke.ts'
 import { rememberLoginClient } from '../providers/client-store.ts'
 import type { Endpoints } from '../providers/discovery.ts'
 import { requestOptions, toText } from '../providers/request.ts'
 import type { Quirks } from '../providers/templates.ts'
+import type { OAuthServices } from '../services.ts'
 import { isKeychainUnavailable, type TokenHome } from '../tokens/keychain.ts'
-import type { TokenBroker } from '../tokens/token-broker.ts'
 import { type Grant, missingIn, type TokenRecord, toTokenRecord } from '../tokens/token-record.ts'
 import { readAccounts, readToken, writeToken } from '../tokens/token-store.ts'
 import type { Attempt, Outcome, PendingLogins } from './pending-logins.ts'
-
-export type SaveServices = {
-  readonly dependencies: OAuthDependencies
-  readonly withLock: KeyedMutex
-  readonly revocations: RevocationQueue
-  readonly tokens: Pick<TokenBroker, 'changed' | 'unsaved'>
-}
 
 /**
  * The last stage of every login: asks who has logged in, then writes client and tokens to the disk. Throws
  * `login-cancelled` when the login has ended, or `home-unusable`; the tokens are revoked then.
  */
 export const saveGrant = async (
-  { dependencies: { home, env }, withLock, revocations, tokens }: SaveServices,
+  { dependencies: { home, env }, withLock, revocations, tokens }: OAuthServices,
   pending: PendingLogins,
   attempt: Attempt,
   grant: Grant,

@@ -8,7 +8,10 @@ import { syncFolder, writeFileAtomic } from '../../../shared/home/files.ts'
 import { type Home, readSecretFile } from '../../../shared/home/home.ts'
 import { openTokenFile, type TokenHome } from '../tokens/keychain.ts'
 
-/** One file in `tokens/revoke/`: tokens that the provider has not revoked yet. */
+/**
+ * One file in `tokens/revoke/`: tokens that the provider has not revoked yet. Fields of other versions are
+ * ignored.
+ */
 const pendingRevocationSchema = z.looseObject({
   version: z.literal(1),
   provider: z.string(),
@@ -32,7 +35,7 @@ const temporaryName = /^.+-[0-9a-f]{16}\.json\.[0-9a-f]{12}\.tmp$/
 const getFolder = (home: Home): string => join(home.tokens, 'revoke')
 
 /** The provider in the name of a file, or undefined for a file that is not a pending revocation. */
-export const parseProvider = (name: string): string | undefined => {
+const parseProvider = (name: string): string | undefined => {
   const provider = fileName.exec(name)?.[1]
   return provider !== undefined && isLoginName(provider) ? provider : undefined
 }
@@ -45,8 +48,8 @@ export const addPending = async (home: TokenHome, pending: PendingRevocation): P
 }
 
 /**
- * Writes a pending revocation, 0600 in a folder of 0700, whole or not at all, and sealed as token files. Throws `home-unusable` or
- * `token-file-insecure`.
+ * Writes a pending revocation, 0600 in a folder of 0700, whole or not at all, and sealed as token files.
+ * Throws `home-unusable` or `token-file-insecure`.
  */
 export const writePending = async (
   home: TokenHome,
@@ -60,12 +63,7 @@ export const writePending = async (
     await checkFolder(folder)
     await writeFileAtomic(join(folder, name), home.keychain?.seal(toLabel(name), text) ?? text)
   } catch (error) {
-    if (error instanceof DoorwardError) throw error
-    throw new DoorwardError(
-      'home-unusable',
-      `cannot write a pending revocation of ${pending.provider} to ${folder} (${systemCode(error)})`,
-      { cause: error, hint: 'make the folder writable for you and see that the disk is not full' },
-    )
+    throw toFolderError(error, folder)
   }
 }
 
@@ -92,26 +90,17 @@ export const readPending = async (
   )
 }
 
-/** True for a file that is plain and should be sealed, or the other way round. */
-export const isPendingOutdated = async (
-  { keychain, tokens }: TokenHome,
-  name: string,
-): Promise<boolean> => {
-  const text = await readSecretFile(join(tokens, 'revoke', name)).catch(() => undefined)
-  return text !== undefined && keychain?.isOutdated(text) === true
-}
-
+/** Context bound into the encryption (additional authenticated data). */
 const toLabel = (name: string): string => `doorward revocation ${name}`
 
 const readText = async (path: string): Promise<string | undefined> =>
   readSecretFile(path).catch((error: unknown) => {
     if (!(error instanceof DoorwardError)) throw error
     const { message, hint } = error
-    throw new DoorwardError(
-      'token-file-insecure',
-      `pending revocation not used: ${message}`,
-      hint === undefined ? { cause: error } : { cause: error, hint },
-    )
+    throw new DoorwardError('token-file-insecure', `pending revocation not used: ${message}`, {
+      cause: error,
+      hint,
+    })
   })
 
 const parsePending = (text: string): PendingRevocation | undefined => {
@@ -134,12 +123,7 @@ export const removePending = async (home: Home, name: string): Promise<void> => 
     await unlink(join(folder, name))
     await syncFolder(folder)
   } catch (error) {
-    if (systemCode(error) === 'ENOENT') return
-    throw new DoorwardError(
-      'home-unusable',
-      `cannot remove ${name} from ${folder} (${systemCode(error)})`,
-      { cause: error, hint: 'remove it by hand' },
-    )
+    if (systemCode(error) !== 'ENOENT') throw toFolderError(error, folder)
   }
 }
 
@@ -164,31 +148,28 @@ const listFolder = async (home: Home): Promise<string[]> => {
     await checkFolder(folder)
     return await readdir(folder)
   } catch (error) {
-    if (error instanceof DoorwardError) throw error
     if (systemCode(error) === 'ENOENT') return []
-    throw new DoorwardError(
-      'home-unusable',
-      `cannot read the folder ${folder} (${systemCode(error)})`,
-      { cause: error, hint: `chmod 700 ${folder}` },
-    )
+    throw toFolderError(error, folder)
   }
 }
 
+const toFolderError = (error: unknown, folder: string): DoorwardError =>
+  error instanceof DoorwardError
+    ? error
+    : new DoorwardError(
+        'home-unusable',
+        `cannot use the folder of pending revocations ${folder} (${systemCode(error)})`,
+        { cause: error, hint: 'make it writable for you and see that the disk is not full' },
+      )
+
+/** Follows no link. */
 const checkFolder = async (folder: string): Promise<void> => {
   const stats = await lstat(folder)
-  const insecure = (what: string, hint: string): DoorwardError =>
-    new DoorwardError(
-      'token-file-insecure',
-      `pending revocations are not used: ${folder} ${what}`,
-      { hint },
-    )
-  if (!stats.isDirectory()) throw insecure('is not a folder', `rm ${folder}`)
-  if (process.platform === 'win32') return
-  if (stats.uid !== process.getuid?.())
-    throw insecure(`belongs to another user (${stats.uid})`, `remove it: sudo rm -r ${folder}`)
-  if ((stats.mode & 0o077) !== 0)
-    throw insecure(
-      `is open to other users (mode ${(stats.mode & 0o777).toString(8)})`,
-      `chmod 700 ${folder}`,
-    )
+  const isOurs = stats.uid === process.getuid?.() && (stats.mode & 0o077) === 0
+  if (stats.isDirectory() && (isOurs || process.platform === 'win32')) return
+  throw new DoorwardError(
+    'token-file-insecure',
+    `pending revocations are not used: ${folder} is not a folder that only you can reach`,
+    { hint: stats.isDirectory() ? `chmod 700 ${folder}` : `rm ${folder}` },
+  )
 }

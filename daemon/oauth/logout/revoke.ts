@@ -2,7 +2,7 @@ import type { Account } from '../../../shared/api.ts'
 import type { Gateway } from '../../../shared/config/schema.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { withTimeLimit } from '../../util/abort.ts'
-import type { Revocation, RevocationRequest } from '../dialects/dialect.ts'
+import type { Revocation } from '../dialects/dialect.ts'
 import { getDialect } from '../dialects/dialects.ts'
 import type { Client } from '../providers/client-store.ts'
 import type { Discover } from '../providers/discovery.ts'
@@ -13,13 +13,19 @@ import type { PendingRevocation } from './revocation-store.ts'
 /** A caller may be waiting for the logout; a slow provider is asked again in the background. */
 const limitMs = 10_000
 
-/** Revokes tokens in the provider's dialect, within 10 s. Never throws. */
+/**
+ * Revokes tokens in the provider's dialect, within 10 s, and as far as these other logins of the provider
+ * allow: see `getEndedBy`. Never throws.
+ */
 export const revoke = async (
   discover: Discover,
   provider: Provider,
-  { tokens, client, extent }: Pick<RevocationRequest, 'tokens' | 'client' | 'extent'>,
+  pending: PendingRevocation,
+  others: readonly TokenRecord[],
   signal: AbortSignal,
 ): Promise<Revocation> => {
+  const { tokens, client } = pending
+  const extent = getExtentBeside(pending, others)
   try {
     return await withTimeLimit(limitMs, signal, async (limited) => {
       const endpoints = await discover(provider, limited)
@@ -56,46 +62,35 @@ export const toPendingRevocation = (
 })
 
 /**
- * How much of an earlier login may be revoked while a newer one exists. Undefined where revoking it would
- * end the newer one too: both have the same token, or the provider ends all logins of account and client.
+ * The logins that the revocation would end too: they have the same token, or the provider ends all logins of
+ * account and client. Nothing may be revoked then.
  */
-export const getAllowedExtent = (
-  { tokens, client, account, extent }: PendingRevocation,
-  current: TokenRecord | undefined,
-  { endsAllLogins }: { readonly endsAllLogins: boolean },
-): PendingRevocation['extent'] | undefined => {
-  if (!current) return extent
-  if (isSameGrant(tokens, current)) return undefined
-  if (isOtherAccount(account, current.account)) return extent
-  return endsAllLogins && client.clientId === current.clientId ? undefined : 'tokens'
-}
-
-/** The same beside several logins: those of all accounts of the provider. */
-export const getExtentBeside = (
+export const getEndedBy = (
   pending: PendingRevocation,
-  logins: readonly TokenRecord[],
-  dialect: { readonly endsAllLogins: boolean },
-): PendingRevocation['extent'] | undefined => {
-  const extents = logins.map((login) => getAllowedExtent(pending, login, dialect))
-  if (extents.includes(undefined)) return undefined
-  return extents.includes('tokens') ? 'tokens' : pending.extent
-}
+  others: readonly TokenRecord[],
+  { endsAllLogins }: { readonly endsAllLogins: boolean },
+): TokenRecord[] =>
+  others.filter(
+    (other) =>
+      isSameGrant(pending, other) ||
+      (endsAllLogins &&
+        pending.client.clientId === other.clientId &&
+        !isOtherAccount(pending.account, other.account)),
+  )
 
-/** True when a logout stored these tokens for revocation and was killed before it removed the token file. */
-export const isUnfinishedLogout = (
-  { tokens, extent, since }: PendingRevocation,
-  current: TokenRecord,
-): boolean =>
-  extent === 'grant' &&
-  Date.parse(current.obtainedAt) <= Date.parse(since) &&
-  isSameGrant(tokens, current)
+/** Only its tokens, and not the whole grant, while another login may be of the same account. */
+export const getExtentBeside = (
+  { account, extent }: PendingRevocation,
+  others: readonly TokenRecord[],
+): PendingRevocation['extent'] =>
+  others.every((other) => isOtherAccount(account, other.account)) ? extent : 'tokens'
 
-const isSameGrant = (
-  { accessToken, refreshToken }: PendingRevocation['tokens'],
-  current: TokenRecord,
+export const isSameGrant = (
+  { tokens: { accessToken, refreshToken } }: PendingRevocation,
+  login: TokenRecord,
 ): boolean =>
-  accessToken === current.accessToken ||
-  (refreshToken !== undefined && refreshToken === current.refreshToken)
+  accessToken === login.accessToken ||
+  (refreshToken !== undefined && refreshToken === login.refreshToken)
 
 /**
  * True for accounts that are certainly not the same one. By id and name: the id may be a number in one login

@@ -8,7 +8,7 @@ import { DoorwardError } from '../../../shared/errors.ts'
 import type { Home } from '../../../shared/home/home.ts'
 import { toPlainLine } from '../../../shared/text.ts'
 import { keychainProgram, packageFolder } from '../../../shared/version.ts'
-import type { Log } from '../dependencies.ts'
+import { trackPending } from '../../util/concurrency.ts'
 import { isSealed, openText, parseKey, type SealKey, sealText } from './sealed-file.ts'
 
 /** A home whose token files may be sealed; without a keychain they are plain. */
@@ -30,28 +30,25 @@ type Failure = {
   readonly why: string
   readonly fix: string
   /** The keychain was read, and has no key. */
-  readonly isEmpty?: boolean
+  readonly isEmpty?: true
+  /** Its owner has to unlock it: programs do not cause another question. */
+  readonly isLocked?: true
 }
 
 /** In milliseconds. */
-type KeychainTimes = {
+type Limits = {
   /** How long one question may take: its owner may be typing a password. */
   readonly answer: number
   /** How long a start, a login or a program waits for that. */
-  readonly patience: number
-  /** How long after a failure no program causes another question. */
-  readonly pause: number
+  readonly wait: number
 }
 
-const defaultTimes: KeychainTimes = { answer: 120_000, patience: 3000, pause: 5000 }
-
-type KeychainParts = {
+type KeychainOptions = {
   readonly gateway: Pick<Gateway, 'tokens'>
   /** Names the session bus on Linux. */
   readonly env: NodeJS.ProcessEnv
-  readonly log: Log
-  /** Called when the key has come; whoever asked waits for it. */
-  readonly onKey?: () => Promise<void>
+  readonly warn: (fields: object, message: string) => void
+  readonly limits?: Limits
 }
 
 /**
@@ -60,18 +57,23 @@ type KeychainParts = {
  * window that demands a password.
  */
 export class Keychain {
-  readonly #parts: KeychainParts
-  readonly #times: KeychainTimes
+  readonly #options: KeychainOptions
+  readonly #limits: Limits
   readonly #closing = new AbortController()
+  readonly #questions = trackPending()
   #key: SealKey | undefined
   #failure: Failure = notAsked
-  #failedAt = Number.NEGATIVE_INFINITY
-  /** The question that is being asked; true where the keychain has no key. */
-  #asking: Promise<boolean> | undefined
+  #asking: Promise<void> | undefined
+  #onKey: (() => Promise<void>) | undefined
 
-  constructor(parts: KeychainParts, times = defaultTimes) {
-    this.#parts = parts
-    this.#times = times
+  constructor(options: KeychainOptions) {
+    this.#options = options
+    this.#limits = options.limits ?? { answer: 120_000, wait: 3000 }
+  }
+
+  /** Calls this when the key has come; whoever asked waits for it. */
+  whenKnown(onKey: () => Promise<void>): void {
+    this.#onKey = onKey
   }
 
   get hasKey(): boolean {
@@ -80,13 +82,12 @@ export class Keychain {
 
   /** Whether the configuration wants sealed files. */
   get isWanted(): boolean {
-    return this.#parts.gateway.tokens.store === 'keychain'
+    return this.#options.gateway.tokens.store === 'keychain'
   }
 
-  /** False for a short time after a failure. */
+  /** False where a question may open another window. */
   get isWorthAsking(): boolean {
-    if (this.#asking) return true
-    return performance.now() - this.#failedAt > this.#times.pause
+    return this.#asking !== undefined || !this.#failure.isLocked
   }
 
   /**
@@ -94,12 +95,8 @@ export class Keychain {
    * whenever it comes. True once the key is known.
    */
   async ask({ mayCreate }: { readonly mayCreate: boolean }): Promise<boolean> {
-    let timer: NodeJS.Timeout | undefined
-    const patience = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, this.#times.patience)
-    })
-    await Promise.race([this.#askToEnd(mayCreate), patience])
-    clearTimeout(timer)
+    void this.#questions.track(this.#ask(mayCreate))
+    await this.#questions.settled(this.#limits.wait)
     return this.hasKey
   }
 
@@ -142,32 +139,27 @@ export class Keychain {
     this.#closing.abort()
   }
 
-  async #askToEnd(mayCreate: boolean): Promise<void> {
-    // The question that is being asked may be one that creates no key.
-    for (let tries = 0; tries < 2 && !this.#key && !this.#closing.signal.aborted; tries += 1) {
-      const isJoined = this.#asking !== undefined
-      this.#asking ??= this.#askOnce(mayCreate).finally(() => (this.#asking = undefined))
-      const isEmpty = await this.#asking
-      if (!isJoined || !mayCreate || !isEmpty) return
+  async #ask(mayCreate: boolean): Promise<void> {
+    if (this.#asking) {
+      await this.#asking
+      // That question may have been one that creates no key.
+      if (!mayCreate || !this.#failure.isEmpty) return
     }
+    if (this.#key || this.#closing.signal.aborted) return
+    this.#asking ??= this.#askOnce(mayCreate).finally(() => (this.#asking = undefined))
+    await this.#asking
   }
 
-  async #askOnce(mayCreate: boolean): Promise<boolean> {
+  async #askOnce(mayCreate: boolean): Promise<void> {
     this.#failure = notAnswered
     const reply = await this.#runHelper(mayCreate)
     // A stop has ended the helper.
-    if (this.#closing.signal.aborted) return false
-    const key = reply.is === 'key' ? parseKey(reply.key) : undefined
-    if (key) {
-      this.#key = key
-      await this.#parts.onKey?.()
-      return false
-    }
+    if (this.#closing.signal.aborted) return
+    this.#key = reply.is === 'key' ? parseKey(reply.key) : undefined
+    if (this.#key) return this.#onKey?.()
     this.#failure = toFailure(reply)
-    this.#failedAt = performance.now()
     const { why, fix } = this.#failure
-    this.#parts.log.warn({ code: 'keychain-unavailable', hint: fix }, why)
-    return reply.is === 'empty'
+    this.#options.warn({ code: 'keychain-unavailable', hint: fix }, why)
   }
 
   async #runHelper(mayCreate: boolean): Promise<Reply> {
@@ -177,8 +169,8 @@ export class Keychain {
         process.execPath,
         [program, ...(mayCreate ? ['--create'] : [])],
         {
-          env: this.#parts.env,
-          timeout: this.#times.answer,
+          env: this.#options.env,
+          timeout: this.#limits.answer,
           killSignal: 'SIGKILL',
           signal: this.#closing.signal,
           windowsHide: true,
@@ -231,12 +223,14 @@ const describeCause = (detail: string): string =>
     .replace(/\. .*$|\.$/, '')
     .slice(0, 200)
 
+const unlock = 'unlock it, then: doorward daemon reload'
+
 const toFailure = (reply: Reply): Failure => {
   switch (reply.is) {
     case 'late':
-      return { why: 'the keychain does not answer', fix: 'unlock it, then: doorward daemon reload' }
+      return { why: 'the keychain does not answer', fix: unlock, isLocked: true }
     case 'locked':
-      return { why: 'the keychain is locked', fix: 'unlock it, then: doorward daemon reload' }
+      return { why: 'the keychain is locked', fix: unlock, isLocked: true }
     case 'unreachable':
       return {
         why: `no keychain can be reached (${describeCause(reply.detail)})`,

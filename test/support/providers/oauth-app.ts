@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import Koa from 'koa'
 import { problemMediaType, toProblem } from '../../../daemon/http/problem.ts'
 import type { Wait } from '../../../daemon/oauth/dependencies.ts'
-import { type OAuth, type OAuthEvent, createOAuth } from '../../../daemon/oauth/oauth.ts'
+import { OAuth, type OAuthEvent } from '../../../daemon/oauth/oauth.ts'
 import type { Login, ProblemDocument, StartedLogin } from '../../../shared/api.ts'
 import { type Gateway, gatewayFileSchema } from '../../../shared/config/schema.ts'
 import { type Home, prepareHome } from '../../../shared/home/home.ts'
@@ -53,7 +53,7 @@ export const startOAuthApp = async (options: {
   const write = (fields: object, message: string) => {
     logLines.push(JSON.stringify({ ...fields, message }))
   }
-  const oauth = createOAuth({
+  const oauth = new OAuth({
     home,
     gateway: gatewayOf(options.gateway),
     env: options.env ?? {},

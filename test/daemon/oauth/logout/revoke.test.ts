@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'mocha'
 import type { PendingRevocation } from '../../../../daemon/oauth/logout/revocation-store.ts'
 import {
-  getAllowedExtent,
+  getEndedBy,
+  getExtentBeside,
   isOtherAccount,
-  isUnfinishedLogout,
 } from '../../../../daemon/oauth/logout/revoke.ts'
 import type { TokenRecord } from '../../../../daemon/oauth/tokens/token-record.ts'
 
@@ -35,50 +35,39 @@ const current: TokenRecord = {
 const apart = { endsAllLogins: false }
 const together = { endsAllLogins: true }
 
-describe('what is revoked of an earlier login', () => {
-  it('is the whole grant when there is no login', () => {
-    for (const dialect of [apart, together])
-      assert.equal(getAllowedExtent(old, undefined, dialect), 'grant')
-  })
+describe('a revocation beside another login', () => {
+  const endedBy = (other: TokenRecord, dialect: typeof apart, pending = old) =>
+    getEndedBy(pending, [other], dialect).length > 0
 
-  it('is its tokens only while the same account is, or may be, logged in', () => {
+  it('is of the whole grant only where that is certainly another account', () => {
+    assert.equal(getExtentBeside(old, []), 'grant')
+    assert.equal(getExtentBeside(old, [{ ...current, account: bob }]), 'grant')
     for (const account of [ada, null])
-      assert.equal(getAllowedExtent(old, { ...current, account }, apart), 'tokens')
+      assert.equal(
+        getExtentBeside(old, [
+          { ...current, account: bob },
+          { ...current, account },
+        ]),
+        'tokens',
+      )
+    assert.equal(getExtentBeside({ ...old, extent: 'tokens' }, []), 'tokens')
   })
 
-  it('is the whole grant while another account is logged in', () => {
-    for (const dialect of [apart, together])
-      assert.equal(getAllowedExtent(old, { ...current, account: bob }, dialect), 'grant')
+  it('ends a login of the same account and client where the provider ends all logins', () => {
+    assert.equal(endedBy(current, together), true)
+    assert.equal(endedBy({ ...current, account: null }, together), true)
+    assert.equal(endedBy(current, together, { ...old, account: null }), true)
+    assert.equal(endedBy({ ...current, account: bob }, together), false)
+    assert.equal(endedBy({ ...current, clientId: 'other' }, together), false)
+    assert.equal(endedBy(current, apart), false)
   })
 
-  it('is nothing where that would end the login of the same account with the same client', () => {
-    assert.equal(getAllowedExtent(old, current, together), undefined)
-    assert.equal(getAllowedExtent(old, { ...current, account: null }, together), undefined)
-    assert.equal(getAllowedExtent({ ...old, account: null }, current, together), undefined)
-    assert.equal(getAllowedExtent(old, { ...current, clientId: 'other' }, together), 'tokens')
-  })
-
-  it('is nothing where the newer login has the same token', () => {
-    const accessToken = 'old-access'
-    assert.equal(getAllowedExtent(old, { ...current, accessToken }, apart), undefined)
-    const refreshToken = 'old-refresh'
+  it('ends a login that has the same token', () => {
+    assert.equal(endedBy({ ...current, accessToken: 'old-access' }, apart), true)
     for (const account of [ada, bob])
-      assert.equal(getAllowedExtent(old, { ...current, refreshToken, account }, apart), undefined)
-  })
-})
-
-describe('an unfinished logout', () => {
-  it('is one whose tokens are still in the token file', () => {
-    const left = { ...current, ...tokens, obtainedAt: '2026-01-01T00:00:00.000Z' }
-    assert.equal(isUnfinishedLogout(old, left), true)
-    assert.equal(isUnfinishedLogout(old, { ...left, accessToken: 'refreshed' }), true)
-    assert.equal(isUnfinishedLogout(old, { ...left, accessToken: 'x', refreshToken: 'y' }), false)
-    assert.equal(isUnfinishedLogout({ ...old, extent: 'tokens' }, left), false)
-    assert.equal(isUnfinishedLogout({ ...old, tokens: { accessToken: 'a' } }, { ...left }), false)
-  })
-
-  it('is not one when a later login got the same tokens', () => {
-    assert.equal(isUnfinishedLogout(old, { ...current, ...tokens }), false)
+      assert.equal(endedBy({ ...current, refreshToken: 'old-refresh', account }, apart), true)
+    const { refreshToken: _, ...unrefreshable } = current
+    assert.equal(endedBy(unrefreshable, apart, { ...old, tokens: { accessToken: 'a' } }), false)
   })
 })
 

@@ -23,7 +23,7 @@ const pending: PendingRevocation = {
   lastFailure: 'id.example answered 500',
 }
 
-describe('pending revocation', () => {
+describe('a pending revocation', () => {
   let home: Home
   let folder: string
   let app: OAuthApp | undefined
@@ -84,6 +84,40 @@ describe('pending revocation', () => {
     assert.deepEqual(await app?.oauth.problems(), [])
     assert.equal(/secret-1/.test(JSON.stringify([app?.events, app?.logLines])), false)
   })
+
+  const olderForms: [string, string][] = [
+    ['0.1.0 wrote it', ''],
+    ['an older 0.1.0 wrote it, which counted its attempts', ',\n  "attempts": 3'],
+  ]
+  for (const [what, more] of olderForms)
+    it(`is taken over as ${what}`, async () => {
+      const text = `{
+  "version": 1,
+  "provider": "mine",
+  "tokens": {
+    "accessToken": "access-secret-1",
+    "refreshToken": "refresh-secret-1"
+  },
+  "client": {
+    "clientId": "me",
+    "clientSecret": "client-secret-1"
+  },
+  "account": {
+    "id": "1",
+    "name": "ada@example.com"
+  },
+  "extent": "grant",
+  "since": "${new Date(Date.now() - 2 * day).toISOString()}"${more},
+  "lastFailure": "id.example answered 500"
+}
+`
+      await writeFile(join(folder, file), text, { mode: 0o600 })
+      const { untilEvent, oauth } = await startApp()
+      await untilEvent(({ what: happened }) => happened === 'revoked')
+      assert.deepEqual(tokensSent(), ['refresh-secret-1', 'access-secret-1'])
+      assert.deepEqual(await filesIn(folder), [])
+      assert.deepEqual(await oauth.problems(), [])
+    })
 
   it('stays pending after another failed attempt', async () => {
     await write()
