@@ -1,47 +1,18 @@
-// Checks that users may use doorward and pass it on: every package of the lock file has one of the licences
-// below. A production package also has no install script, so `npm install --ignore-scripts` is complete.
-// For packages of other systems, which are not installed, the lock file counts.
+// Checks that users may use doorward and pass it on: every package of the lock file has a licence that
+// bundle-licenses.mjs allows. A package that is installed with doorward also has no install script, so
+// `npm install --ignore-scripts` is complete. The build checks the development packages that it bundles without
+// the exceptions below. For packages of other systems, which are not installed, the lock file counts.
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { isAllowed, licenceOf } from './bundle-licenses.mjs'
 import { root } from './setup.mjs'
 
-/** SPDX names of licences that require only their own text and a notice. */
-const allowed = new Set([
-  'MIT',
-  'MIT-0',
-  'ISC',
-  '0BSD',
-  'BSD-2-Clause',
-  'BSD-3-Clause',
-  'Apache-2.0',
-  'BlueOak-1.0.0',
-  'CC0-1.0',
-  'Unlicense',
-])
-
-/** Licences of development packages that have no SPDX name; these packages are not distributed. */
+/** Licences of development packages that have no SPDX name; the bundles contain none of them. */
 const ofDevelopment = new Map([
   ['argparse', 'PSF-2.0'],
   ['jsbi', 'Apache-2.0, said in its LICENSE alone'],
   ['map-stream', 'MIT, said in its LICENCE alone'],
 ])
-
-/** True for an SPDX expression with at least one allowed licence. */
-export const isAllowed = (expression) =>
-  expression
-    .replace(/^\((.*)\)$/, '$1')
-    .split(/\s+OR\s+/)
-    .some((side) => side.split(/\s+AND\s+/).every((name) => allowed.has(name)))
-
-/** Older packages have an object or a list, and other names for the same licences. */
-const licenceOf = ({ license, licenses }) => {
-  const given = license ?? licenses
-  const names = [given].flat().map((one) => (typeof one === 'object' ? one?.type : one))
-  const spdx = names.map(
-    (name) => ({ 'MIT/X11': 'MIT', 'MIT License': 'MIT', Apache2: 'Apache-2.0' })[name] ?? name,
-  )
-  return spdx.every((name) => typeof name === 'string') && spdx.length > 0 ? spdx.join(' OR ') : ''
-}
 
 const installScripts = ['preinstall', 'install', 'postinstall']
 

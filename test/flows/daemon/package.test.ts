@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { readlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { EventRecord } from '../../../shared/api.ts'
@@ -63,6 +63,14 @@ describeOnPosix('the package', function () {
     assert.deepEqual(missing, [])
     for (const path of code)
       assert.doesNotMatch(readFileSync(join(inside, path), 'utf8'), /sourceMappingURL/, path)
+  })
+
+  it('brings few packages: what the bundles contain is not installed again', () => {
+    const packages = readdirSync(join(installed.inside, 'node_modules'), { recursive: true })
+    const count = packages.filter((name) =>
+      /(^|node_modules[\\/])(@[^\\/]+[\\/])?[^@\\/.][^\\/]*[\\/]package\.json$/.test(String(name)),
+    ).length
+    assert.ok(count > 0 && count <= 44, String(count))
   })
 
   it('keeps the licences of what is joined into it', () => {
