@@ -2,7 +2,7 @@ import { DoorwardError } from '../../shared/errors.ts'
 import { DeliveryError, TokenRefused } from '../delivery/delivery-error.ts'
 import { requestTarget, type TargetResponse, toStatusError } from '../delivery/request.ts'
 import { type TokenSource, withToken } from '../delivery/token.ts'
-import { parseExactly } from '../webhook/parse.ts'
+import { parseExactly } from '../util/exact-json.ts'
 
 const timeoutMs = 15_000
 /** A payload has 25 MB at most. */

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import type { SignatureScheme } from '../../shared/signatures/scheme.ts'
 import { valueAt } from '../util/payload-path.ts'
 import type { CompiledWebhook } from './compiled-webhook.ts'
-import type { Payload } from './parse.ts'
+import type { Payload } from './body.ts'
 import { invalid, type SignatureHeaders } from './signatures/header.ts'
 
 /**

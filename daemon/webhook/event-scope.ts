@@ -1,5 +1,5 @@
 import type { CompiledWebhook } from './compiled-webhook.ts'
-import type { Payload } from './parse.ts'
+import type { Payload } from './body.ts'
 import type { SignatureHeaders } from './signatures/header.ts'
 
 /** What filters and templates read of a delivery. */

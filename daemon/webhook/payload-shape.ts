@@ -1,7 +1,7 @@
 import type { PayloadDescription } from '../../shared/api-explain.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { formatBelow, formatPath } from '../../shared/paths.ts'
-import type { Payload } from './parse.ts'
+import type { Payload } from './body.ts'
 
 /** Fields that name the kind of event. */
 const kinds = [

@@ -33,7 +33,7 @@ const describedTolerance = 300
 export const toScheme = (
   name: SchemeName | SchemeAlias,
   fields: DescribedFields,
-): SignatureScheme => {
+): SignatureScheme<SchemeName> => {
   const scheme = isAlias(name) ? schemeAliases[name] : name
   if (scheme === 'hmac') return hmacScheme(fields)
   return scheme === 'token' ? tokenScheme(fields.tokenIn) : presetScheme(scheme)
@@ -42,7 +42,7 @@ export const toScheme = (
 const isAlias = (name: string): name is SchemeAlias => Object.hasOwn(schemeAliases, name)
 
 /** An HMAC as its owner describes it. */
-export const hmacScheme = (fields: DescribedFields): SignatureScheme => {
+export const hmacScheme = (fields: DescribedFields): SignatureScheme<'hmac'> => {
   const { header, algorithm, prefix, encoding = 'hex', param, signs = ['{body}'] } = fields
   const { timestampHeader, timestampParam, timestampUnit = 's', idHeader, secret = 'text' } = fields
   const isList = param !== undefined || timestampParam !== undefined
@@ -79,7 +79,7 @@ export const hmacScheme = (fields: DescribedFields): SignatureScheme => {
 }
 
 /** A sender that sends the secret itself. Throws `config-invalid` for a path that cannot be read. */
-const tokenScheme = (tokenIn = 'bearer'): SignatureScheme => ({
+const tokenScheme = (tokenIn = 'bearer'): SignatureScheme<'token'> => ({
   name: 'token',
   title: 'any sender with a token',
   secretIs: 'the token that the sender sends',

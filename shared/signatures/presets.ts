@@ -173,7 +173,10 @@ export const schemeAliases = {
 export type SchemeAlias = keyof typeof schemeAliases
 
 /** The scheme of a sender. */
-export const presetScheme = (name: PresetName): SignatureScheme => ({ name, ...presets[name] })
+export const presetScheme = <Name extends PresetName>(name: Name): SignatureScheme<Name> => ({
+  name,
+  ...presets[name],
+})
 
 /** Every scheme but `hmac` and `token`, which have their fields in webhooks.yaml. */
-export const presetSchemes: readonly SignatureScheme[] = presetNames.map(presetScheme)
+export const presetSchemes: readonly SignatureScheme<PresetName>[] = presetNames.map(presetScheme)

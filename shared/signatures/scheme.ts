@@ -1,5 +1,4 @@
 import type { SignatureForm } from './form.ts'
-import type { SchemeName } from './presets.ts'
 
 /** Named by the first sender that has it. */
 export type HandshakeKind =
@@ -72,7 +71,8 @@ export type SchemeFacts = {
   readonly source: string
 }
 
-export type SignatureScheme = SchemeFacts & { readonly name: SchemeName }
+/** What the table says, with the name of its entry. */
+export type SignatureScheme<Name extends string = string> = SchemeFacts & { readonly name: Name }
 
 /** Where the sender publishes the keys that it signs with: it then has no secret. */
 export const getKeySource = ({ forms }: SchemeFacts): SignatureForm['keysFrom'] =>

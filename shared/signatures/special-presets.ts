@@ -1,4 +1,4 @@
-import type { SignatureForm } from './form.ts'
+import { overBody } from './form.ts'
 import type { SchemeFacts } from './scheme.ts'
 
 /*
@@ -6,17 +6,8 @@ import type { SchemeFacts } from './scheme.ts'
  * checks each kind.
  */
 
-/** What a form has that its check does not use. */
-const special = {
-  header: '',
-  algorithm: 'sha256',
-  encoding: 'hex',
-  prefix: '',
-  list: 'one',
-  signs: ['{body}'],
-  timestampUnit: 's',
-  secret: 'text',
-} as const satisfies Partial<SignatureForm>
+/** Their checks read none of the fields that describe an HMAC. */
+const special = { ...overBody, header: '' } as const
 
 export const specialPresets = {
   discord: {

@@ -42,7 +42,7 @@ export type WebhookPreset = {
 }
 
 /** What the table of schemes says of a sender. */
-const toPreset = (scheme: SignatureScheme): WebhookPreset => {
+const toPreset = (scheme: SignatureScheme<SchemeName>): WebhookPreset => {
   const { name, title, secretIs, where, makesSecret, event, forms, handshake } = scheme
   const isKey = forms.some(({ secret }) => secret === 'ed25519' || secret === 'ec')
   const consent = handshake && consents[handshake]

@@ -3,7 +3,7 @@ import type { SignatureScheme } from '../../../shared/signatures/scheme.ts'
 import { valueAt } from '../../util/payload-path.ts'
 import type { CompiledRule, CompiledWebhook } from '../compiled-webhook.ts'
 import { type FilterScope, firstMismatch } from './filter.ts'
-import type { Payload } from '../parse.ts'
+import type { Payload } from '../body.ts'
 import type { SignatureHeaders } from '../signatures/header.ts'
 
 /** The kind of event as its sender names it, with the action where there is one: `pull_request.opened`. */

@@ -17,7 +17,7 @@ import {
 } from '../delivery.ts'
 import type { PlacedEvent, RunEvent } from '../events/runner.ts'
 import type { EventScope } from '../event-scope.ts'
-import type { Payload } from '../parse.ts'
+import type { Payload } from '../body.ts'
 import { makePrompt } from '../prompt.ts'
 import { expandTargets } from '../targets.ts'
 import type { VerifiedBody } from '../signatures/verify.ts'

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import type { HandshakeKind, SignatureScheme } from '../../../shared/signatures/scheme.ts'
 import { valueAt } from '../../util/payload-path.ts'
-import { isForm, type Payload } from '../parse.ts'
+import { isForm, type Payload } from '../body.ts'
 import type { SignatureHeaders } from '../signatures/header.ts'
 
 /*

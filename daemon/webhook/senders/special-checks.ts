@@ -7,8 +7,8 @@ import {
   verify,
 } from 'node:crypto'
 import type { SpecialCheck } from '../../../shared/signatures/form.ts'
+import { isForm, isMultipart } from '../body.ts'
 import { parseMultipart } from '../forms.ts'
-import { isForm, isMultipart } from '../parse.ts'
 import { checkTimes, isSignedBy, isSignedByRsa, parseJwt } from './jwt.ts'
 import { parseSnsMessage, parseSnsUrl, readBearer } from './remote-keys.ts'
 import { invalid, oneValue, type SignatureHeaders } from '../signatures/header.ts'

@@ -2,7 +2,7 @@ import { createHash, type KeyObject, timingSafeEqual } from 'node:crypto'
 import { DoorwardError } from '../../../shared/errors.ts'
 import type { SignatureForm } from '../../../shared/signatures/form.ts'
 import { valueAt } from '../../util/payload-path.ts'
-import type { Payload } from '../parse.ts'
+import type { Payload } from '../body.ts'
 import { invalid, oneValue, type SignatureHeaders } from './header.ts'
 
 /** The first line of a request, as it was sent. */

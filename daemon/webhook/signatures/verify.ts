@@ -8,7 +8,8 @@ import {
 import { type SignatureScheme, signsAddress } from '../../../shared/signatures/scheme.ts'
 import { keyBytes, toPublicKey } from '../../../shared/signatures/secrets.ts'
 import { isFromWebPage } from '../../http/guard.ts'
-import { parse, toBodyHeaders } from '../parse.ts'
+// oxlint-disable-next-line no-restricted-imports -- a token may be a part of the body
+import { parseUnverified, toBodyHeaders } from '../body.ts'
 import { checkSpecial } from '../senders/special-checks.ts'
 import {
   type GivenSignature,
@@ -80,10 +81,9 @@ export const verify = (
   const form =
     verifier.find((each) => hasSignature(each, headers, line)) ?? verifier.at(-1) ?? verifier[0]
   if (form.check === 'token') {
-    const body = new VerifiedBody(bytes)
-    const parseBody = () => parse(body, toBodyHeaders(headers))
+    const parseBody = () => parseUnverified(bytes, toBodyHeaders(headers))
     checkToken(form, headers, line, { size: bytes.length, parse: parseBody })
-    return body
+    return new VerifiedBody(bytes)
   }
   if (form.check !== 'mac') {
     const { url } = toSignedValues({ timestamp: '', id: '' }, line, form.publicUrl)

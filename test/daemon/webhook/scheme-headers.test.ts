@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { headersNamed, listHeaderNames } from '../../../daemon/webhook/compiled-webhook.ts'
-import { toBodyHeaders } from '../../../daemon/webhook/parse.ts'
+import { toBodyHeaders } from '../../../daemon/webhook/body.ts'
 import { toScheme } from '../../../shared/signatures/described.ts'
 import { schemeNames } from '../../../shared/signatures/presets.ts'
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { exceedsJsonLimits } from '../../../daemon/webhook/parse.ts'
+import { exceedsJsonLimits } from '../../../daemon/util/exact-json.ts'
 
 const padding = ' '.repeat(1_100_000)
 const large = (json: string): string => json + padding

@@ -8,7 +8,7 @@ import {
   webhooksByPath,
 } from '../../../daemon/webhook/compiled-webhook.ts'
 import { getDeliveryId } from '../../../daemon/webhook/delivery-id.ts'
-import type { Payload } from '../../../daemon/webhook/parse.ts'
+import type { Payload } from '../../../daemon/webhook/body.ts'
 import type { FetchedDelivery } from '../../../daemon/webhook/pipeline.ts'
 import { temporaryFolder } from '../temporary.ts'
 import { check } from './config-files.ts'
