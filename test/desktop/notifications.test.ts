@@ -74,20 +74,6 @@ describeOnLinux('notifications with the real daemon', () => {
     await desktop.stop()
   })
 
-  it('show every answer while on, and only those for the desktop while off', async () => {
-    await post('/for-nobody', 'alice')
-    const [first] = await desktop.untilShown(1)
-    assert.equal(first?.title, 'Doorward · /for-nobody')
-    assert.equal(first?.body, 'push by alice')
-    assert.match(first?.icon ?? '', /idle@2x\.png$/)
-
-    await desktop.click('✓ Notifications')
-    await desktop.untilMenu((rows) => rows.some(({ label }) => label === '\u2003 Notifications'))
-    await post('/for-nobody', 'bob')
-    await post('/for-desktop', 'carol')
-    assert.equal((await desktop.untilShown(2))[1]?.body, 'push by carol')
-  })
-
   it('show why a run failed, and retry it by a button', async () => {
     await post('/for-file', 'alice')
     const [failed] = await desktop.untilShown(1)
@@ -123,38 +109,6 @@ describeOnLinux('notifications with the real daemon', () => {
     daemon = await startDaemon({ home })
     await untilStatus('Ready')
     await post('/for-desktop', 'alice')
-    await desktop.untilShown(2)
-    assert.deepEqual(desktop.notifications.closed, [note?.id])
-  })
-
-  it('report a broken configuration once, until it is fixed', async () => {
-    await writeFile(join(home.config, 'agents.yaml'), 'agents: [')
-    const [note] = await desktop.untilShown(1)
-    assert.equal(note?.title, 'Doorward · configuration broken')
-    assert.match(note?.body ?? '', /^config\/agents\.yaml:1:/)
-    assert.deepEqual(
-      note?.buttons.map(({ label }) => label),
-      ['Open', 'Open'],
-    )
-    await post('/for-nobody', 'alice')
-    assert.equal((await desktop.untilShown(2))[1]?.body, 'push by alice')
-    assert.deepEqual(desktop.notifications.closed, [])
-    await writeFile(join(home.config, 'agents.yaml'), agents(fails))
-    await desktop.untilMenu((rows) => rows.every(({ label }) => !label.includes('agents.yaml')))
-    await post('/for-nobody', 'bob')
-    await desktop.untilShown(3)
-    assert.deepEqual(desktop.notifications.closed, [note?.id])
-  })
-
-  it('report an unset secret until it is set', async () => {
-    const signed = `${webhooks}    secret_env: SIGNED_SECRET\n`
-    await writeFile(join(home.config, 'webhooks.yaml'), signed)
-    const [note] = await desktop.untilShown(1)
-    assert.equal(note?.title, 'Doorward · something needs you')
-    assert.match(note?.body ?? '', /SIGNED_SECRET/)
-    await writeFile(join(home.root, '.env'), 'SIGNED_SECRET=it-is-set-now\n', { mode: 0o600 })
-    await desktop.untilMenu((rows) => rows.every(({ label }) => !label.includes('SIGNED_SECRET')))
-    await post('/for-nobody', 'carol')
     await desktop.untilShown(2)
     assert.deepEqual(desktop.notifications.closed, [note?.id])
   })
@@ -204,14 +158,6 @@ describeOnLinux('notifications in bad conditions', () => {
     await desktop.stop()
   })
 
-  it('become one note in a burst of 500', async () => {
-    for (let index = 0; index < 500; index += 1)
-      answer(String(index), index < 100 ? { state: 'failed', detail: 'no' } : {})
-    const shown = await desktop.untilShown(4, 15_000)
-    assert.equal(shown.length, 4)
-    assert.equal(shown[3]?.title, 'Doorward · 497 more runs finished, 97 failed')
-  })
-
   it('say in the menu that there is no service, and appear when there is one', async () => {
     await desktop.notifications.leave()
     answer('1')
@@ -220,17 +166,6 @@ describeOnLinux('notifications in bad conditions', () => {
     await desktop.notifications.comeBack()
     assert.equal((await desktop.untilShown(1))[0]?.body, 'answer 1')
     await untilStatus('127.0.0.1')
-  })
-
-  it('say in the menu that the service refuses them', async () => {
-    desktop.notifications.refuse()
-    answer('1')
-    await untilStatus('notifications are refused')
-    desktop.notifications.recover()
-    answer('2')
-    await untilStatus('127.0.0.1')
-    const bodies = (await desktop.untilShown(2)).map(({ body }) => body)
-    assert.deepEqual(bodies, ['answer 1', 'answer 2'])
   })
 
   it('leave the menu working while the service hangs, say so, and do not delay the exit', async () => {

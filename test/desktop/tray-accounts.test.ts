@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { readFile, writeFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
   type AuthorizationServer,
@@ -97,16 +97,6 @@ describeOnLinux('the accounts in the tray', () => {
     assert.equal(tray.stderr(), '')
   })
 
-  it('say why a login failed', async () => {
-    server.answer = 'deny'
-    await start(mine())
-    await desktop.click('Accounts', '○ Mine: Log in…')
-    await browse(await openedPage())
-    const note = await untilNote('Doorward · not logged in to Mine')
-    assert.match(note.body, /denied|refused|not allow/i)
-    await untilAccount('○ Mine: Log in…')
-  })
-
   it('name the command that logs in where no browser opens', async () => {
     programs.exitWith('gio', 3)
     await start(mine())
@@ -139,39 +129,5 @@ describeOnLinux('the accounts in the tray', () => {
     } finally {
       github.close()
     }
-  })
-
-  it('have a row each when there are more than rows at the start', async () => {
-    await start(mine())
-    await untilAccount('○ Mine: Log in…')
-    const names = Array.from({ length: 8 }, (_, index) => `own${index}`)
-    const entries = names.map((name) => [name, mine().mine])
-    await writeFile(
-      join(daemon.home.config, 'gateway.yaml'),
-      `oauth: { callback_port: 0 }\nproviders: ${JSON.stringify(Object.fromEntries(entries))}\n`,
-    )
-    const rows = accountsIn(await desktop.untilMenu((all) => accountsIn(all).length > 6))
-    assert.deepEqual(
-      rows.filter((row) => row.startsWith('○ Own')),
-      names.map((name) => `○ ${name.replace('o', 'O')}: Log in…`),
-    )
-    await daemon.stop()
-    await desktop.untilMenu((all) => all.some(({ label }) => label === 'Start daemon'))
-    assert.equal(accountsIn(await desktop.untilMenu(() => true)).length, rows.length)
-    assert.equal(tray.stderr(), '')
-  })
-
-  it('say that the provider did not confirm a logout', async () => {
-    await start(mine())
-    await desktop.click('Accounts', '○ Mine: Log in…')
-    await browse(await openedPage())
-    await untilAccount('✓ Mine · ada@example.com: Log out')
-    const { issuer } = server
-    await server.close()
-    await desktop.click('Accounts', '✓ Mine')
-    const note = await untilNote('Doorward · logged out of Mine on this machine')
-    assert.match(note.body, /did not confirm/)
-    await untilAccount('○ Mine: Log in…')
-    server = await startAuthorizationServer({ port: Number(new URL(issuer).port) })
   })
 })

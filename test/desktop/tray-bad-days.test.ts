@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { rm } from 'node:fs/promises'
 import type { Home } from '../../shared/home/home.ts'
 import {
   type Desktop,
@@ -50,22 +49,6 @@ describeOnLinux('the tray in bad conditions', () => {
     await desktop.stop()
   })
 
-  it('runs once per home also when a second session has another display', async () => {
-    await startFakeDaemon(home, statusWith())
-    const first = start()
-    await untilStatus('Ready')
-    const other = await startDesktop()
-    try {
-      const second = start(other.env)
-      assert.equal(await second.ended, 0)
-      assert.match(second.stderr(), new RegExp(`pid ${first.process.pid} already runs`))
-      assert.equal(other.registrations(), 0)
-    } finally {
-      await other.stop()
-    }
-    assert.equal(first.process.exitCode, null)
-  })
-
   it('still runs actions and shows the last state when thousands of events come', async () => {
     const daemon = await startFakeDaemon(home, statusWith())
     const tray = start()
@@ -114,21 +97,5 @@ describeOnLinux('the tray in bad conditions', () => {
     daemon.send({})
     await desktop.untilMenu((menu) => menu.some(({ label }) => label === 'Accounts'))
     await untilStatus('Ready')
-  })
-
-  it('keeps running when the home is removed, and finds the daemon of a new one', async () => {
-    const daemon = await startFakeDaemon(home, statusWith())
-    const tray = start()
-    await untilStatus('Ready')
-    await rm(home.root, { recursive: true })
-    daemon.status = statusWith({ queue: { waiting: 3, running: 0, bytes: 1 } })
-    daemon.send({})
-    await untilStatus('Working · 3 waiting')
-    await daemon.die()
-    await untilStatus(`The folder ${home.root} does not exist`)
-    await startFakeDaemon(home, statusWith())
-    await untilStatus('Ready')
-    await desktop.click('Quit tray')
-    assert.equal(await tray.ended, 0)
   })
 })

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { readFile, readdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Status } from '../../shared/api.ts'
 import { connect } from '../../shared/client/client.ts'
 import { readDaemonFile } from '../../shared/client/discovery.ts'
 import type { Home } from '../../shared/home/home.ts'
@@ -126,16 +125,6 @@ describeOnLinux('a click in the tray', () => {
       await desktop.click('Stop daemon and quit')
       assert.equal(await ended, 0)
       assert.deepEqual(await stopped, [0, null])
-    })
-
-    it('only quits when no daemon runs', async () => {
-      daemon = await startDaemon({ home })
-      const { ended } = start()
-      await untilStatus('Ready')
-      await daemon.stop()
-      await untilStatus('Daemon not running')
-      await desktop.click('Stop daemon and quit')
-      assert.equal(await ended, 0)
     })
   })
 
@@ -348,28 +337,6 @@ describeOnLinux('a click in the tray', () => {
       isHarmless(await readFile(path, 'utf8'))
       assert.equal((await stat(path)).mode & 0o777, 0o600)
     })
-  })
-
-  it('exits by Quit tray, and leaves a login open', async () => {
-    const server = await startAuthorizationServer()
-    try {
-      home = await temporaryHome({
-        gateway: `oauth: { callback_port: 0 }\nproviders: { mine: { issuer: "${server.issuer}", scopes: [openid, email], client_id: public } }\n`,
-      })
-      daemon = await startDaemon({ home })
-      const { ended, stderr } = start()
-      await untilStatus('Ready')
-      await desktop.click('Accounts', '○ Mine: Log in…')
-      const [url = ''] = await openedPaths(1)
-      await desktop.click('Quit tray')
-      assert.equal(await ended, 0)
-      assert.equal(stderr(), '')
-      await browse(url)
-      const { tokens } = await daemon.client.get<Status>('/status')
-      assert.equal(tokens[0]?.status, 'ok')
-    } finally {
-      await server.close()
-    }
   })
 })
 

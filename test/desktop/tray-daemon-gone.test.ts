@@ -3,10 +3,8 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import type { Home } from '../../shared/home/home.ts'
-import { version } from '../../shared/version.ts'
 import { startDaemon } from '../support/daemon/daemon.ts'
 import { type Desktop, describeOnLinux, startDesktop } from '../support/desktop/desktop.ts'
-import { startFakeDaemon, statusWith } from '../support/daemon/fake-daemon.ts'
 import { temporaryHome } from '../support/temporary.ts'
 import { type RunningTray, startTray } from '../support/desktop/tray.ts'
 
@@ -71,55 +69,5 @@ describeOnLinux('the tray with a daemon in trouble', () => {
     await untilStatus(`Ready · 0 webhooks · 127.0.0.1:${port}`)
     await desktop.click('Stop daemon and quit')
     assert.equal(await trays[0]?.ended, 0)
-  })
-
-  it('shows a daemon of another version, and says so', async () => {
-    const daemon = await startFakeDaemon(home, {
-      ...statusWith({ version: '99.0.0' }),
-      providers: [{ provider: 'github', status: 'limited', account: { id: '1', name: 'ada' } }],
-      regions: ['eu'],
-    })
-    start()
-    await untilStatus('Ready')
-    // The rows of a menu change one after the other.
-    const [, need] = await desktop.untilMenu(
-      ([, , accounts]) =>
-        accounts?.label === 'Accounts' &&
-        accounts.rows[0]?.label.startsWith('✓ GitHub · ada') === true,
-    )
-    assert.equal(
-      need?.label,
-      `! The daemon is version 99.0.0, the tray ${version}: restart the tray`,
-    )
-    daemon.status = statusWith()
-    daemon.send({})
-    await desktop.untilMenu((rows) => rows[1]?.label === 'Accounts')
-  })
-
-  it('uses the steady clock when the wall clock is set hours forward and back', async () => {
-    const working = statusWith({ queue: { waiting: 0, running: 1, bytes: 1 } })
-    const daemon = await startFakeDaemon(home, statusWith())
-    const tray = start({ NODE_OPTIONS: `--import=${fixture('set-clock.mjs')}` })
-    const setClock = async () => {
-      const set = once(tray.process.stderr ?? tray.process, 'data')
-      tray.process.kill('SIGUSR2')
-      await set
-    }
-    await untilStatus('Ready')
-    for (let times = 0; times < 2; times += 1) {
-      daemon.status = working
-      daemon.send({})
-      await untilStatus('Working')
-      await desktop.untilPicture('running')
-      await setClock()
-      daemon.status = statusWith()
-      daemon.send({})
-      await untilStatus('Ready')
-      await desktop.untilPicture('idle')
-    }
-    await daemon.die()
-    await untilStatus('Daemon not running · last seen ')
-    await startFakeDaemon(home, statusWith())
-    await untilStatus('Ready')
   })
 })

@@ -8,7 +8,6 @@ import {
   describeWithBothPrograms,
   startDesktop,
 } from '../support/desktop/desktop.ts'
-import { run } from '../cli/support/cli.ts'
 import { startFakeDaemon, statusWith } from '../support/daemon/fake-daemon.ts'
 import { temporaryFolder, temporaryHome } from '../support/temporary.ts'
 import { type RunningTray, startTray } from '../support/desktop/tray.ts'
@@ -54,16 +53,6 @@ describeOnLinux('the tray where the packaged program cannot run', () => {
       tray.stderr(),
       /needs the library \S*libappindicator3\.so\.1\nhint: Debian, Ubuntu: /,
     )
-  })
-
-  it('says so as JSON with --json', async () => {
-    const { DBUS_SESSION_BUS_ADDRESS: _, ...env } = await withoutLibrary()
-    const { code, stdout, stderr } = await run(['tray', '--json'], { home, env })
-    assert.deepEqual([code, stdout], [1, ''])
-    const error = JSON.parse(stderr) as Record<string, string>
-    assert.equal(error['code'], 'tray-library-missing')
-    assert.match(error['detail'] ?? '', /needs the library/)
-    assert.match(error['hint'] ?? '', /^Debian, Ubuntu: /)
   })
 
   it('shows the icon by its own program when the display is of a session that ended', async () => {

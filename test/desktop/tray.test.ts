@@ -1,12 +1,10 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { mkdir, readFile, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Home } from '../../shared/home/home.ts'
 import {
   type Desktop,
   type ShownRow,
-  describeOnLinux,
   describeWithBothPrograms,
   labelsOf,
   startDesktop,
@@ -84,44 +82,34 @@ describeWithBothPrograms('the tray on a desktop', (program) => {
     await desktop.untilPicture('needs-you')
   })
 
-  it('makes the answer of an agent a notification, once and as plain text', async () => {
-    const daemon = await startFakeDaemon(home, statusWith())
-    start()
-    await untilStatus('Ready')
-    daemon.send({ ...answer('n', ''), state: 'running' })
-    daemon.send(answer('n', '--help <b>not</b> an option & $(id) "quoted"\nsecond line'))
-    daemon.send(answer('n', 'the same once more'))
-    daemon.send(
-      eventWith({ id: 'f', state: 'failed', webhook: '/-x', detail: 'agent "a" was not found' }),
-    )
-    const notes = await desktop.untilNotes(2)
-    assert.deepEqual(
-      [...notes].sort((a, b) => a.title.length - b.title.length),
-      [
-        {
-          app: 'Doorward',
-          title: 'Doorward · /github',
-          body: '--help &lt;b&gt;not&lt;/b&gt; an option &amp; $(id) "quoted"\nsecond line',
-        },
-        {
-          app: 'Doorward',
-          title: 'Doorward · /-x: failed',
-          body: 'agent "a" was not found',
-        },
-      ],
-    )
-  })
-
-  it('shows the result of a recent event that is clicked', async () => {
-    await startFakeDaemon(home, statusWith({ events: [eventWith({ resultPreview: 'all well' })] }))
-    start()
-    await untilStatus('Ready')
-    await desktop.untilMenu((rows) => rows[2]?.rows[0]?.enabled === true)
-    await desktop.click('Recent events', '01-02 ✓')
-    assert.deepEqual(await desktop.untilNotes(1), [
-      { app: 'Doorward', title: 'Doorward · /github: done', body: 'all well' },
-    ])
-  })
+  if (program === 'packaged')
+    it('makes the answer of an agent a notification, once and as plain text', async () => {
+      const daemon = await startFakeDaemon(home, statusWith())
+      start()
+      await untilStatus('Ready')
+      daemon.send({ ...answer('n', ''), state: 'running' })
+      daemon.send(answer('n', '--help <b>not</b> an option & $(id) "quoted"\nsecond line'))
+      daemon.send(answer('n', 'the same once more'))
+      daemon.send(
+        eventWith({ id: 'f', state: 'failed', webhook: '/-x', detail: 'agent "a" was not found' }),
+      )
+      const notes = await desktop.untilNotes(2)
+      assert.deepEqual(
+        [...notes].sort((a, b) => a.title.length - b.title.length),
+        [
+          {
+            app: 'Doorward',
+            title: 'Doorward · /github',
+            body: '--help &lt;b&gt;not&lt;/b&gt; an option &amp; $(id) "quoted"\nsecond line',
+          },
+          {
+            app: 'Doorward',
+            title: 'Doorward · /-x: failed',
+            body: 'agent "a" was not found',
+          },
+        ],
+      )
+    })
 
   it('brings the icon back with the same menu when its program is killed', async () => {
     const daemon = await startFakeDaemon(
@@ -138,41 +126,28 @@ describeWithBothPrograms('the tray on a desktop', (program) => {
     assert.equal(tray.process.exitCode, null)
   })
 
-  it('says within two seconds that the daemon died, and that it is back', async () => {
-    const daemon = await startFakeDaemon(home, statusWith())
-    start()
-    await untilStatus('Ready')
-    await desktop.untilPicture('idle')
-    const died = performance.now()
-    await daemon.die()
-    await untilStatus('Daemon not running · last seen ')
-    assert.ok(performance.now() - died < 2000)
-    await desktop.untilMenu((rows) =>
-      rows.some(({ label, enabled }) => label === 'Start daemon' && enabled),
-    )
-    await desktop.untilPicture('unreachable')
+  if (program === 'packaged')
+    it('says within two seconds that the daemon died, and that it is back', async () => {
+      const daemon = await startFakeDaemon(home, statusWith())
+      start()
+      await untilStatus('Ready')
+      await desktop.untilPicture('idle')
+      const died = performance.now()
+      await daemon.die()
+      await untilStatus('Daemon not running · last seen ')
+      assert.ok(performance.now() - died < 2000)
+      await desktop.untilMenu((rows) =>
+        rows.some(({ label, enabled }) => label === 'Start daemon' && enabled),
+      )
+      await desktop.untilPicture('unreachable')
 
-    const returned = performance.now()
-    const next = await startFakeDaemon(home, statusWith())
-    await untilStatus('Ready')
-    assert.ok(performance.now() - returned < 2000)
-    next.send(answer('later', 'heard on the new connection'))
-    assert.equal((await desktop.untilNotes(1))[0]?.body, 'heard on the new connection')
-  })
-
-  it('survives invalid answers of the daemon, and says so', async () => {
-    const daemon = await startFakeDaemon(home, '<html>')
-    start()
-    await untilStatus('The daemon answered 200 with a body that is not JSON')
-    daemon.status = { version: 3 }
-    await untilStatus('The daemon sends a status that the tray cannot read')
-    daemon.status = statusWith()
-    await untilStatus('Ready')
-    daemon.send('not an event')
-    daemon.send({ id: 'x', state: 'exploded' })
-    daemon.send(answer('good', 'still here'))
-    assert.equal((await desktop.untilNotes(1))[0]?.body, 'still here')
-  })
+      const returned = performance.now()
+      const next = await startFakeDaemon(home, statusWith())
+      await untilStatus('Ready')
+      assert.ok(performance.now() - returned < 2000)
+      next.send(answer('later', 'heard on the new connection'))
+      assert.equal((await desktop.untilNotes(1))[0]?.body, 'heard on the new connection')
+    })
 
   it('exits by a click on Quit tray, and leaves the daemon running', async () => {
     const daemon = await startFakeDaemon(home, statusWith())
@@ -193,36 +168,28 @@ describeWithBothPrograms('the tray on a desktop', (program) => {
     assert.equal(await tray.ended, 0)
   })
 
-  it('asks the daemon to stop by a click on Stop daemon and quit', async () => {
-    const daemon = await startFakeDaemon(home, statusWith())
-    const tray = start()
-    await untilStatus('Ready')
-    await desktop.click('Stop daemon and quit')
-    assert.equal(await tray.ended, 0)
-    assert.deepEqual(daemon.posts, ['/daemon/shutdown'])
-  })
+  if (program === 'packaged')
+    it('runs once per home, also after one was killed', async () => {
+      await startFakeDaemon(home, statusWith())
+      const first = start()
+      await untilStatus('Ready')
+      const second = start()
+      assert.equal(await second.ended, 0)
+      assert.match(second.stderr(), /already runs/)
 
-  it('runs once per home, also after one was killed', async () => {
-    await startFakeDaemon(home, statusWith())
-    const first = start()
-    await untilStatus('Ready')
-    const second = start()
-    assert.equal(await second.ended, 0)
-    assert.match(second.stderr(), /already runs/)
-
-    first.process.kill('SIGKILL')
-    await first.ended
-    const rivals = [start(), start(), start()]
-    await Promise.race(rivals.map(async ({ ended }) => ended))
-    await Promise.any(
-      [0, 1, 2].map(async (index) => {
-        const others = rivals.filter((_, other) => other !== index)
-        assert.deepEqual(await Promise.all(others.map(async ({ ended }) => ended)), [0, 0])
-      }),
-    )
-    assert.equal(rivals.filter(({ process }) => process.exitCode === null).length, 1)
-    await untilStatus('Ready')
-  })
+      first.process.kill('SIGKILL')
+      await first.ended
+      const rivals = [start(), start(), start()]
+      await Promise.race(rivals.map(async ({ ended }) => ended))
+      await Promise.any(
+        [0, 1, 2].map(async (index) => {
+          const others = rivals.filter((_, other) => other !== index)
+          assert.deepEqual(await Promise.all(others.map(async ({ ended }) => ended)), [0, 0])
+        }),
+      )
+      assert.equal(rivals.filter(({ process }) => process.exitCode === null).length, 1)
+      await untilStatus('Ready')
+    })
 
   it('says what is missing without a display and without a session bus', async () => {
     const { DISPLAY: _, DBUS_SESSION_BUS_ADDRESS: _bus, ...env } = desktop.env
@@ -259,40 +226,5 @@ describeWithBothPrograms('the tray on a desktop', (program) => {
     await untilStatus('Ready')
     assert.deepEqual(await readFile(staged), whole)
     await assert.rejects(readFile(proof), { code: 'ENOENT' })
-  })
-
-  it('keeps working while the notification service hangs, and still exits', async () => {
-    const daemon = await startFakeDaemon(home, statusWith())
-    const tray = start()
-    await untilStatus('Ready')
-    desktop.notifications.hang()
-    for (const id of ['1', '2', '3', '4', '5']) daemon.send(answer(id, id))
-    daemon.status = statusWith({ queue: { waiting: 1, running: 0, bytes: 9 } })
-    daemon.send({})
-    await untilStatus('Working · 1 waiting')
-    await desktop.click('Quit tray')
-    assert.equal(await tray.ended, 0)
-  })
-})
-
-describeOnLinux('the tray on a desktop without notifications', () => {
-  it('keeps working and says once what is missing', async () => {
-    const desktop = await startDesktop({ notifications: false })
-    const home = await temporaryHome()
-    const daemon = await startFakeDaemon(home, statusWith())
-    const tray = startTray(home, desktop.env)
-    try {
-      await desktop.untilMenu(([first]) => first?.label.startsWith('Ready') ?? false)
-      const said = once(tray.process.stderr ?? tray.process, 'data')
-      daemon.send(answer('1', 'one'))
-      daemon.send(answer('2', 'two'))
-      await said
-      await desktop.click('Quit tray')
-      assert.equal(await tray.ended, 0)
-      assert.equal(tray.stderr().match(/notifications cannot be shown/g)?.length, 1)
-    } finally {
-      await tray.stop()
-      await desktop.stop()
-    }
   })
 })

@@ -29,22 +29,6 @@ describeOnLinux('the tray program', () => {
       await tray.stop()
     }
   })
-
-  it('keeps the OpenGL setting of the user', async () => {
-    const tray = startTray(await temporaryHome(), {
-      ...desktop.env,
-      DOORWARD_PORT: '0',
-      GDK_GL: 'always',
-    })
-    try {
-      await desktop.untilMenu(([first]) => first?.label.startsWith('Ready') ?? false)
-      assert.deepEqual(await glOf(await desktop.iconProcess()), ['GDK_GL=always'])
-      await desktop.click('Stop daemon and quit')
-      assert.equal(await tray.ended, 0)
-    } finally {
-      await tray.stop()
-    }
-  })
 })
 
 /** The variable for OpenGL in the environment that a process was started with. */
