@@ -45,17 +45,6 @@ webhooks:
   })
   after(async () => assert.equal(await daemon.stop(), 0))
 
-  it('are exposed in the text format of Prometheus, only with the bearer token', async () => {
-    const reply = await metrics()
-    assert.equal(reply.status, 200)
-    assert.match(String(reply.headers['content-type']), /^text\/plain; version=0\.0\.4/)
-    assert.equal((await send(`${daemon.url}/metrics`, { method: 'GET' })).status, 401)
-    const named = /^(?:[a-z_]+(?:\{[^\n]*\})? (?:[-+.\de]+|NaN)|# (?:HELP|TYPE) [^\n]+|)$/
-    for (const line of reply.text.split('\n')) assert.match(line, named)
-    for (const type of reply.text.matchAll(/^# TYPE (\S+) counter$/gm))
-      assert.match(type[1] ?? '', /_total$/)
-  })
-
   it('count deliveries by result, and events by final state', async () => {
     const { text } = await metrics()
     const labels = (result: string) => `{webhook="/webhook/github",result="${result}"}`

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import type { AccessToken } from '../../../shared/api.ts'
+import type { AccessToken, EventRecord } from '../../../shared/api.ts'
 import { resultOf, run, start, untilSaid } from '../../cli/support/cli.ts'
 import { browse } from '../../support/desktop/browser.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'
@@ -32,9 +32,11 @@ providers:
     scopes: [openid, email]
     client_id: public
 `,
-      webhooks: 'webhooks:\n  - { path: /w, agent: a, prompt_template: x }\n',
+      webhooks:
+        'webhooks:\n  - { path: /w, agent: a, prompt_template: x }\n  - { path: /none, agent: b, prompt_template: x }\n',
       agents: `agents:
   a: { kind: command, command: ${printToken}, env: { TOKEN: "oauth:mine@work" } }
+  b: { kind: command, command: ${printToken}, env: { TOKEN: "oauth:slack" } }
 `,
     })
   })
@@ -85,6 +87,18 @@ providers:
     const reply = await send(`${daemon.url}/w`, { headers, body: '{}' })
     const event = await untilFinished(daemon, String(reply.json()['id']))
     assert.deepEqual([event.state, event.result], ['done', await tokenOf('mine@work')])
+    const { events } = await daemon.client.get<{ events: EventRecord[] }>('/events')
+    const issued = events.filter(({ kind }) => kind === 'oauth')
+    assert.equal(issued[0]?.detail, 'mine@work: token issued to agent a')
+    assert.equal(JSON.stringify(issued).includes(event.result ?? ''), false)
+  })
+
+  it('fails the event of an agent, with the command to run, where there is no login', async () => {
+    const headers = { 'content-type': 'application/json' }
+    const reply = await send(`${daemon.url}/none`, { headers, body: '{}' })
+    const event = await untilFinished(daemon, String(reply.json()['id']))
+    assert.deepEqual([event.state, event.stage, event.code], ['failed', 'agent', 'not-logged-in'])
+    assert.match(event.detail ?? '', /not logged in to slack/)
   })
 
   it('chooses which account the name of the provider means', async () => {

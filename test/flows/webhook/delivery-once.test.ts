@@ -81,12 +81,6 @@ webhooks:
     assert.equal(statuses.filter((status) => status === 'duplicate').length, 19)
   })
 
-  it('is accepted with another id, and at another webhook', async () => {
-    is(await post('/signed', 'a', named('d-2')), 'accepted')
-    is(await post('/echo', 'a', named('d-2')), 'accepted')
-    is(await post('/echo', 'a', named('d-2')), 'duplicate')
-  })
-
   it('is a duplicate while the first waits or runs, unless the queue was full', async () => {
     is(await post('/slow', 's-1', named('s-1')), 'accepted')
     const running = await reports.next()
@@ -111,27 +105,6 @@ webhooks:
     assert.equal((await untilFinished(daemon, first)).state, 'failed')
     const again = is(await post('/fails', 'a', named('f-1')), 'accepted')
     assert.equal((await untilFinished(daemon, again)).state, 'failed')
-  })
-
-  it('is recognised by its body with dedupe: body', async () => {
-    is(await post('/body', 'a', named('b-1')), 'accepted')
-    is(await post('/body', 'a', named('b-2')), 'duplicate')
-    is(await post('/body', 'b', named('b-1')), 'accepted')
-  })
-
-  it('is accepted every time with dedupe: off, and without an id', async () => {
-    for (const [path, headers] of [
-      ['/off', named('o-1')],
-      ['/echo', {}],
-      ['/own', named('o-1')],
-    ] as const)
-      for (let times = 0; times < 2; times += 1) is(await post(path, 'a', headers), 'accepted')
-  })
-
-  it('is recognised by a configured header', async () => {
-    const id = is(await post('/own', 'a', { 'x-my-id': 'm-1' }), 'accepted')
-    is(await post('/own', 'a', { 'x-my-id': 'm-1' }), 'duplicate')
-    assert.equal((await event(id)).deliveryId, 'm-1')
   })
 
   it('is not remembered when it was filtered or refused', async () => {

@@ -80,18 +80,6 @@ webhooks:
   const getAttempts = async (id: string): Promise<number> =>
     (await daemon.client.get<EventRecord>(`/events/${id}`)).attempts
 
-  it('has a link for local clients, with the address of this daemon', async () => {
-    const { id } = await finished('/hook', 'x')
-    const bearer = { authorization: `Bearer ${daemon.apiToken}` }
-    const reply = await ask(`${daemon.url}/events/${id}/link`, bearer, 'POST')
-    assert.equal(reply.status, 201)
-    const { url, expiresAt } = eventLinkSchema.parse(reply.json())
-    assert.match(url, new RegExp(`^${daemon.url}/events/view/[\\w-]{43}$`))
-    const lifeMs = Date.parse(expiresAt) - Date.now()
-    assert.ok(lifeMs > 50_000 && lifeMs <= 60_000, String(lifeMs))
-    await assert.rejects(linkTo('evt_nothing'), { code: 'event-not-found' })
-  })
-
   it('is shown once, without scripts, and with headers that isolate it', async () => {
     const { id } = await finished('/hook', 'the answer')
     const url = await linkTo(id)
@@ -194,14 +182,6 @@ webhooks:
       }
     assert.equal((await ask(`${daemon.url}/events/view/${'x'.repeat(43)}`)).status, 410)
     assert.equal((await ask(url)).status, 200)
-  })
-
-  it('keeps at most 64 links and drops the oldest', async () => {
-    const { id } = await finished('/hook', 'x')
-    const urls: string[] = []
-    for (let count = 0; count < 66; count += 1) urls.push(await linkTo(id))
-    const status = async (place: number) => (await ask(urls.at(place) ?? '', {}, 'HEAD')).status
-    assert.deepEqual([await status(1), await status(2), await status(65)], [410, 200, 200])
   })
 
   it('reloads while the event runs, once something has changed', async () => {
@@ -317,29 +297,6 @@ webhooks:
     assert.match(textOf(shown.text), /event is being cancelled/)
     assert.match(textOf(shown.text), /failed at agent · event-cancelled/)
     assert.match(shown.text, /<button>Run again</)
-  })
-
-  it('explains why an event cannot run again', async () => {
-    const { id } = await finished('/fails', 'x')
-    const first = await ask(await linkTo(id))
-    const second = await ask(await linkTo(id))
-    const agents = join(daemon.home.config, 'agents.yaml')
-    const before = await readFile(agents, 'utf8')
-    await writeFile(agents, before.replace(/fails: .*/, 'fails: { kind: echo }'))
-    await daemon.client.post('/daemon/reload')
-    const form = { origin: daemon.url }
-    await ask(`${daemon.url}${getButtonPath(first)}`, form, 'POST')
-    assert.equal((await untilFinished(daemon, id)).state, 'done')
-    const pressed = await ask(`${daemon.url}${getButtonPath(second)}`, form, 'POST')
-    const shown = await ask(new URL(String(pressed.headers.location), daemon.url).href)
-    assert.match(textOf(shown.text), /cannot be run again: it is done: nothing of it failed/)
-    assert.match(shown.text, /<button>Run again</)
-    const again = await ask(`${daemon.url}${getButtonPath(shown)}`, form, 'POST')
-    const after = await ask(new URL(String(again.headers.location), daemon.url).href)
-    assert.match(textOf(after.text), /The event runs again/)
-    assert.equal((await untilFinished(daemon, id)).attempts, 3)
-    await writeFile(agents, before)
-    await daemon.client.post('/daemon/reload')
   })
 
   it('is opened or printed by the command line', async function () {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { createCommentMarks } from '../../../daemon/delivery/loop-guard.ts'
 import type { EventRecord, Status } from '../../../shared/api.ts'
 import {
   type Explanation,
@@ -303,6 +304,17 @@ webhooks:
     assert.match(sample.stdout, /^outcome +it would be answered as a ping$/m)
     const usage = await cli('webhook', 'explain', '/open')
     assert.equal(usage.code, 2)
+  })
+
+  it('says that the rule would not run for a comment of our own', async () => {
+    const token = (await readFile(daemon.home.apiToken, 'utf8')).trim()
+    const marks = createCommentMarks(token)
+    const own = marks.toBody(marks.markFor('evt_0123456789abcdef01', 1, 'an answer'), 'an answer')
+    const { ownComment, matches } = await ask({
+      path: '/open',
+      payload: { ...payload, comment: { body: own } },
+    })
+    assert.deepEqual([ownComment, matches], [true, false])
   })
 
   it('is learned from the next delivery, filtered or not, by its paths without values', async () => {

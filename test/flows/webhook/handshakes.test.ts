@@ -86,18 +86,6 @@ describe('the handshakes of senders, through a running daemon', () => {
     assert.equal((await request('meta', { method: 'HEAD' })).status, 405)
   })
 
-  it('of Dropbox, Trello and CloudEvents are answered by GET, HEAD and OPTIONS', async () => {
-    const dropbox = await request('dropbox', { method: 'GET', query: '?challenge=abc' })
-    assert.deepEqual([dropbox.status, dropbox.text], [200, 'abc'])
-    assert.equal(dropbox.headers['x-content-type-options'], 'nosniff')
-    assert.equal((await request('trello', { method: 'HEAD' })).status, 200)
-    assert.equal((await request('trello', { method: 'GET' })).headers['allow'], 'POST, HEAD')
-    const headers = { 'webhook-request-origin': 'events.example' }
-    const options = await request('cloudevents', { method: 'OPTIONS', headers })
-    assert.equal(options.status, 200)
-    assert.equal(options.headers['webhook-allowed-origin'], 'events.example')
-  })
-
   it('of Zoom and Twitch are answered with a valid signature only', async () => {
     const seconds = String(Math.floor(Date.now() / 1000))
     const zoom = '{"event":"endpoint.url_validation","payload":{"plainToken":"abc"}}'
@@ -123,29 +111,6 @@ describe('the handshakes of senders, through a running daemon', () => {
     assert.deepEqual([reply.status, reply.text], [200, 'pogchamp'])
     const forged = { ...headers, 'twitch-eventsub-message-signature': `sha256=${'0'.repeat(64)}` }
     assert.equal((await request('twitch', { body: twitch, headers: forged })).status, 401)
-  })
-
-  it('of HCP Terraform, WooCommerce and Google Calendar run no agent', async () => {
-    const body = '{"notifications":[{"trigger":"verification"}]}'
-    const signature = mac(secretOf('terraform'), body, 'sha512').digest('hex')
-    const headers = { 'x-tfe-notification-signature': signature }
-    assert.equal((await request('terraform', { body, headers })).json()['status'], 'ping')
-    const type = { 'content-type': 'application/x-www-form-urlencoded' }
-    const ping = await request('woocommerce', { body: 'webhook_id=7', headers: type })
-    assert.deepEqual([ping.status, ping.text], [200, ''])
-    const calendar = (state: string, token = secretOf('google-calendar')) => ({
-      'x-goog-channel-token': token,
-      'x-goog-resource-state': state,
-      'x-goog-resource-id': 'r-1',
-    })
-    const sync = await request('google-calendar', { headers: calendar('sync') })
-    assert.equal(sync.json()['status'], 'ping')
-    const change = await request('google-calendar', { headers: calendar('exists') })
-    assert.equal(change.json()['status'], 'accepted')
-    const other = await request('google-calendar', { headers: calendar('sync', 'other') })
-    assert.equal(other.status, 401)
-    for (const name of ['terraform', 'woocommerce'])
-      assert.equal((await lastEvent(name)).state, 'filtered')
   })
 
   it('of Notion show their token only to the owner who looks', async () => {

@@ -121,11 +121,6 @@ describe('senders with key pairs, through a running daemon', () => {
     assert.equal(await result(id), 'deploy')
   })
 
-  it('is 503 for a public key of the wrong kind', async () => {
-    const reply = await post('/broken', '{}', signDiscord('{}'))
-    assert.deepEqual([reply.status, reply.json()['code']], [503, 'unavailable'])
-  })
-
   it('accepts a token of Google for this audience and account, and asks for its keys once', async () => {
     const now = Math.floor(Date.now() / 1000)
     const token = async (email: string) =>

@@ -116,15 +116,6 @@ webhooks:
     await configure(broken)
   })
 
-  it('can fail again, and counts its runs', async () => {
-    const { id } = await failed('/agent', 'x')
-    for (const attempts of [2, 3]) {
-      await retry(id)
-      const event = await untilFinished(daemon, id)
-      assert.deepEqual([event.state, event.attempts], ['failed', attempts])
-    }
-  })
-
   it('delivers only to the failed targets, without running the agent again', async () => {
     const running = post('/deliver', 'x')
     const id = String((await running).json()['id'])

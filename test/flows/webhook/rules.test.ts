@@ -223,18 +223,6 @@ webhooks:
     )
   })
 
-  it('shows the name of its next event to who writes a rule', async () => {
-    const learnt = cli('webhook', 'learn', '/webhook/one')
-    const end = new AbortController()
-    void learnt.then(() => end.abort())
-    // Until it waits, which nothing tells.
-    for (let round = 0; !end.signal.aborted; round += 1)
-      await post('/webhook/one', 'pull_request_review', { action: 'submitted' }, `l-${round}`)
-    const { stdout } = await learnt
-    assert.match(stdout, /^ {4}on: pull_request_review\.submitted /m)
-    assert.doesNotMatch(stdout, /filter:/)
-  })
-
   it('is listed, sent to and counted with its rules', async () => {
     const listed = await cli('webhook', 'list')
     assert.match(listed.stdout, /\/webhook\/github +3 rules +github +set/)
@@ -271,19 +259,5 @@ webhooks:
     assert.match(checked.stdout, /^ok: 3 webhooks with 5 rules, 3 agents/m)
     const status = await cli('status')
     assert.match(status.stdout, /\/webhook\/github +3 rules, last event/)
-  })
-
-  it('goes through the privacy check rule by rule', async () => {
-    const { stdout, stderr, code } = await run(
-      ['doctor', '--privacy', '/webhook/github', '--yes'],
-      {
-        home: daemon.home,
-        env: { HOME: folder, TMPDIR: folder },
-      },
-    )
-    assert.equal(code, 0, stdout + stderr)
-    for (const rule of ['review', 'greet', 'triage'])
-      assert.match(stdout, new RegExp(`^/webhook/github ${rule}: done evt_`, 'm'))
-    assert.match(stderr, /\/webhook\/github triage -> agent rule \(runs .*\) -> log/)
   })
 })

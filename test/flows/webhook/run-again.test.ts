@@ -80,16 +80,6 @@ agents:
     assert.equal((await post({ title: 'canary', action: 'opened' }, 'd-1'))['status'], 'duplicate')
   })
 
-  it('is printed by the command line', async () => {
-    await configure(first)
-    const { id } = await done({ title: 'x' }, 'd-2')
-    await configure('agent: echo, prompt_template: "better {{event.title}}"')
-    const { code, stdout } = await run(['events', 'retry', id, '--again', '--wait'], {
-      home: daemon.home,
-    })
-    assert.deepEqual([code, stdout], [0, 'better x\n'])
-  })
-
   it('that fails can be retried with its new prompt, and has no answer of before', async () => {
     await configure(`${first}, deliver_to: discord:ops`)
     const { id } = await done({ title: 'x' }, 'd-3')

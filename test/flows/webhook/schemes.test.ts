@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict'
 import type { EventDetail, EventRecord, WebhookSummary } from '../../../shared/api.ts'
-import { specialPresets } from '../../../shared/signatures/special-presets.ts'
-import { schemeNames } from '../../../shared/signatures/presets.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'
 import { schemeNamed } from '../../support/daemon/accepts.ts'
 import { type Reply, send } from '../../support/servers/http.ts'
@@ -10,9 +8,26 @@ import {
   pathOf,
   publicUrl,
   type Sender,
-  senders,
+  senders as all,
 } from '../../support/servers/senders.ts'
 
+/** One of each way to prove a delivery; test/daemon/webhook/signatures has every sender. */
+const names = [
+  'hmac',
+  'stripe',
+  'slack',
+  'standard-webhooks',
+  'gitlab',
+  'linear',
+  'token',
+  'trello',
+]
+const senders = all.filter(({ scheme }) => names.includes(scheme))
+const named = (name: string): Sender => {
+  const sender = senders.find(({ scheme }) => scheme === name)
+  assert.ok(sender)
+  return sender
+}
 const variableOf = (sender: Sender) => `SECRET_${senders.indexOf(sender)}`
 
 const definitions = senders
@@ -26,10 +41,10 @@ const definitions = senders
   )
   .join('')
 
-const slack = senders.find(({ scheme }) => scheme === 'slack') as Sender
+const slack = named('slack')
 const form = { 'content-type': 'application/x-www-form-urlencoded' }
 
-describe('every sender, as its own package signs, through a running daemon', () => {
+describe('senders, as their own packages sign, through a running daemon', () => {
   let daemon: RunningDaemon
   const post = (sender: Sender, body: string, headers: Headers): Promise<Reply> =>
     // As bytes: Node writes headers as UTF-8, not Latin-1, together with a body that is text.
@@ -56,13 +71,6 @@ describe('every sender, as its own package signs, through a running daemon', () 
   })
   after(async () => assert.equal(await daemon.stop(), 0))
 
-  it('covers every scheme there is', () => {
-    assert.deepEqual(
-      [...new Set(senders.map(({ scheme }) => scheme))].sort(),
-      schemeNames.filter((name) => !Object.hasOwn(specialPresets, name)).sort(),
-    )
-  })
-
   it('shows the scheme of each webhook, an alias by its proper name', async () => {
     const { webhooks } = await daemon.client.get<{ webhooks: WebhookSummary[] }>('/webhooks')
     for (const sender of senders)
@@ -74,7 +82,7 @@ describe('every sender, as its own package signs, through a running daemon', () 
   })
 
   for (const sender of senders)
-    it(`${sender.name}: is accepted, run, and known by the id that the sender gave it`, async () => {
+    it(`${sender.name}: is accepted and run`, async () => {
       const body = sender.bodyAt(Date.now())
       const headers = await sender.sign(body, Date.now())
       const reply = await post(sender, body, headers)
@@ -83,27 +91,6 @@ describe('every sender, as its own package signs, through a running daemon', () 
       const event = await untilFinished(daemon, eventOf(reply))
       assert.equal(event.state, 'done')
       assert.deepEqual(JSON.parse(event.result ?? ''), JSON.parse(body))
-      const ids = [
-        'x-github-delivery',
-        'webhook-id',
-        'svix-id',
-        'x-shopify-webhook-id',
-        'shopify-webhook-id',
-        'linear-delivery',
-        'request-id',
-        'x-gitea-delivery',
-        'x-request-uuid',
-        'x-atlassian-webhook-identifier',
-        'x-discourse-event-id',
-        'x-todoist-delivery-id',
-        'x-wc-webhook-delivery-id',
-        'x-zendesk-webhook-invocation-id',
-        'x-razorpay-event-id',
-        'twitch-eventsub-message-id',
-      ].flatMap((name) => headers[name] ?? [])
-      const expected =
-        { stripe: 'evt_1', slack: 'Ev1', paddle: 'evt_1' }[sender.scheme as 'stripe'] ?? ids[0]
-      assert.equal(event.deliveryId, expected)
     })
 
   it('does not read signed JSON as a form when somebody sends it again as one', async () => {
@@ -156,36 +143,6 @@ describe('every sender, as its own package signs, through a running daemon', () 
     assert.equal(answers.size, 1, JSON.stringify([...answers.keys()]))
   })
 
-  it('tells the owner what it was', async () => {
-    const detailOf = async (sender: Sender, body: string, headers: Headers) => {
-      // All diagnoses share 60 ms per second, and those before this one have used them.
-      for (let tries = 0; ; tries += 1) {
-        const reply = await post(sender, body, headers)
-        assert.equal(reply.status, 401)
-        const { detail = '' } = await lastRejected()
-        if (!detail.includes('not diagnosed: too many') || tries > 5000) return detail
-      }
-    }
-    const stripe = senders.find(({ scheme }) => scheme === 'stripe') as Sender
-    const old = Date.now() - 900_000
-    const body = stripe.bodyAt(old)
-    const headers = await stripe.sign(body, old)
-    assert.match(await detailOf(stripe, body, headers), /clock of this machine is 90\d s fast/)
-    const compact = JSON.stringify(JSON.parse(body))
-    const fresh = await stripe.sign(body, Date.now())
-    assert.match(await detailOf(stripe, compact, fresh), /a relay such as smee/)
-    const github = senders.find(({ scheme }) => scheme === 'github') as Sender
-    const others = await github.sign(body, Date.now(), slack.secret)
-    assert.match(
-      await detailOf(github, body, others),
-      new RegExp(`the secret of the webhook ${pathOf(slack)} matches`),
-    )
-    assert.match(
-      await detailOf(slack, body, others),
-      /the header x-hub-signature-256 is present, as github signs: set signature_scheme: github/,
-    )
-  })
-
   it('answers the challenge of Slack with it and nothing else, once it is verified', async () => {
     const body = JSON.stringify({
       token: 'x',
@@ -227,13 +184,6 @@ describe('every sender, as its own package signs, through a running daemon', () 
     assert.deepEqual([reply.status, reply.text], [200, ''])
     const event = await untilFinished(daemon, eventOf(reply))
     assert.deepEqual(JSON.parse(event.result ?? ''), payload)
-  })
-
-  it('takes a form without a payload from anybody else too', async () => {
-    const github = senders.find(({ scheme }) => scheme === 'github') as Sender
-    const body = 'command=%2Fdo'
-    const reply = await post(github, body, { ...(await github.sign(body, 0)), ...form })
-    assert.equal(reply.status, 202)
   })
 })
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { readFile, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { EventRecord } from '../../../shared/api.ts'
 import { explanationSchema } from '../../../shared/api-explain.ts'
@@ -47,60 +47,6 @@ webhooks:
       headers: { 'content-type': 'application/json', ...headers },
       body: JSON.stringify(payload),
     })
-
-  it('is the payload, the headers it names, the webhook and the delivery', async () => {
-    const headers = { 'x-kind': 'ship', 'idempotency-key': 'key-1' }
-    const reply = await post('/scope', { n: 7 }, headers)
-    const { receivedAt } = await untilFinished(daemon, String(reply.json()['id']))
-    const answer = await readFile(join(daemon.home.root, 'out', 'ship-key-1.md'), 'utf8')
-    assert.ok(answer.includes(`7|ship||/scope|key-1|${receivedAt}`), answer)
-  })
-
-  it('is shown by an explanation', async () => {
-    const { prompt, substituted } = explanationSchema.parse(
-      await daemon.client.post('/webhooks/explain', {
-        path: '/scope',
-        headers: { 'X-Kind': 'ship', 'Idempotency-Key': 'key-2' },
-        payload: '{"n":7}',
-      }),
-    )
-    assert.match(prompt, /^7\|ship\|\|\/scope\|key-2\|20/)
-    assert.deepEqual(
-      substituted.map(({ path }) => path),
-      [
-        'event.n',
-        'headers.x-kind',
-        'headers.absent',
-        'webhook.path',
-        'delivery.id',
-        'delivery.received_at',
-      ],
-    )
-  })
-
-  it('makes a list of what it holds, with Liquid', async () => {
-    const commits = ['one', 'two is longer', 'three', 'four'].map((message) => ({ message }))
-    const reply = await post('/push', { commits }, { 'x-kind': 'ship' })
-    const { prompt } = await untilFinished(daemon, String(reply.json()['id']))
-    assert.equal(prompt, '- one\n- two i...\nand 2 more\nship, ${{ secrets.X }}\n')
-  })
-
-  it('marks what Liquid writes, in an explanation', async () => {
-    const { prompt, substituted } = explanationSchema.parse(
-      await daemon.client.post('/webhooks/explain', {
-        path: '/push',
-        payload: '{"commits":[{"message":"a"},{"message":"b"}]}',
-      }),
-    )
-    assert.deepEqual(
-      substituted.map(({ path, start, end }) => [path, prompt.slice(start, end)]),
-      [
-        ['c.message | truncate: 8', 'a'],
-        ['c.message | truncate: 8', 'b'],
-        ['headers.X-Kind | default: "no kind"', 'no kind'],
-      ],
-    )
-  })
 
   it('runs no agent whose answer can go nowhere', async () => {
     const reply = await post('/nowhere', { path: '../x' })

@@ -73,6 +73,7 @@ webhooks:
   })
   after(async () => assert.equal(await daemon.stop(), 0))
 
+  const unsigned = { status: 401, code: 'signature-invalid', stage: 'verify' }
   const tooLarge = { status: 413, code: 'body-too-large', stage: 'receive' }
 
   it('is 413 by its length, before it is read', async () => {
@@ -190,51 +191,31 @@ webhooks:
         'expand',
       ],
     ]
-  for (const [name, body, more, status, code, stage] of bad) {
-    it(`is ${status} for ${name} that is signed`, async () => {
+  for (const [name, body, more, status, code, stage] of bad)
+    it(`is ${status} for ${name} that is signed, and 401 when it is not`, async () => {
       await refused(await post('/signed', body, headersFor(body, more)), { status, code, stage })
-    })
-    it(`is 401 for ${name} that is not signed, and nothing is learned`, async () => {
       const reply = await post('/signed', body, { ...json, ...more })
-      await refused(reply, { status: 401, code: 'signature-invalid', stage: 'verify' })
+      await refused(reply, unsigned)
       const wrong = { ...headersFor('something else'), ...more }
       assert.equal((await post('/signed', body, wrong)).text, reply.text)
     })
-  }
 
   const body = '{"canary":1}'
   const good = `sha256=${mac(body)}`
-  const signatures: readonly [string, string | string[] | undefined, RegExp][] = [
-    ['missing', undefined, /no x-hub/],
-    ['wrong', `sha256=${'a'.repeat(64)}`, /does not match/],
-    ['of another body', `sha256=${mac('{}')}`, /does not match/],
-    ['doubled', [good, good], /more than once/],
-    ['doubled with a wrong one', [good, `sha256=${'a'.repeat(64)}`], /more than once/],
-    ['short', good.slice(0, -2), /62/],
-    ['cut at an odd digit', good.slice(0, -1), /63/],
-    ['long', `${good}00`, /66/],
-    ['without its prefix', mac(body), /begin/],
-    ['empty', '', /begin/],
-    ['beyond ASCII', `sha256=${'\u00e9'.repeat(64)}`, /not hex/],
+  // test/daemon/webhook/signatures/verify.test.ts has every form of a broken signature.
+  const sha1 = `sha1=${createHmac('sha1', secret).update(body).digest('hex')}`
+  const signatures: readonly [string, Record<string, string | string[]>, RegExp][] = [
+    ['missing', {}, /no x-hub/],
+    ['of another body', { 'x-hub-signature-256': `sha256=${mac('{}')}` }, /does not match/],
+    ['doubled', { 'x-hub-signature-256': [good, good] }, /more than once/],
+    ['made with SHA-1 alone', { 'x-hub-signature': sha1 }, /no x-hub/],
   ]
-  for (const [name, value, why] of signatures)
+  for (const [name, headers, why] of signatures)
     it(`is 401 for a signature that is ${name}; only the owner is told why`, async () => {
-      const headers = value === undefined ? json : { ...json, 'x-hub-signature-256': value }
-      const reply = await post('/signed', body, headers)
-      const detail = await refused(reply, {
-        status: 401,
-        code: 'signature-invalid',
-        stage: 'verify',
-      })
+      const detail = await refused(await post('/signed', body, { ...json, ...headers }), unsigned)
       assert.match(detail, why)
       assert.doesNotMatch(JSON.stringify(await lastRejected()), new RegExp(mac(body)))
     })
-
-  it('is 401 with a SHA-1 signature alone, as nothing falls back to a weaker one', async () => {
-    const sha1 = `sha1=${createHmac('sha1', secret).update(body).digest('hex')}`
-    const reply = await post('/signed', body, { ...json, 'x-hub-signature': sha1 })
-    await refused(reply, { status: 401, code: 'signature-invalid', stage: 'verify' })
-  })
 
   it('is 503 while a secret is empty or white space, though the body is signed with it', async () => {
     for (const [path, key] of [

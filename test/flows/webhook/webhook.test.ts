@@ -90,36 +90,6 @@ webhooks:
     assert.equal(event.targets[2]?.detail, 'no tray is connected to show it')
   })
 
-  it('is served at its own path too', async () => {
-    assert.equal((await post('/github')).status, 202)
-  })
-
-  it('is answered filtered when a condition does not hold, and wakes no agent', async () => {
-    const body = JSON.stringify({ action: 'closed' })
-    const reply = await post('/github', body)
-    assert.equal(reply.status, 202)
-    assert.equal(reply.json()['status'], 'filtered')
-    const event = await daemon.client.get<{ state: string; detail: string }>(
-      `/events/${String(reply.json()['id'])}`,
-    )
-    assert.equal(event.state, 'filtered')
-    assert.match(event.detail, /^the filter on \S+ does not match$/)
-  })
-
-  it('answers the ping of GitHub once it is verified, and wakes no agent', async () => {
-    const body = JSON.stringify({ zen: 'Keep it logically awesome.', hook_id: 1 })
-    const ping = { 'x-github-event': 'ping' }
-    const reply = await post('/webhook/rotated', body, githubHeaders(body, secret, ping))
-    assert.deepEqual([reply.status, reply.json()['status']], [202, 'ping'])
-    const { id } = reply.json()
-    const event = await daemon.client.get<{ state: string; prompt?: string }>(
-      `/events/${String(id)}`,
-    )
-    assert.deepEqual([event.state, event.prompt], ['filtered', undefined])
-    const forged = await post('/webhook/rotated', body, githubHeaders(body, 'a third', ping))
-    assert.equal(forged.json()['code'], 'signature-invalid')
-  })
-
   it('takes any of several secrets while one of them is unset', async () => {
     for (const known of [secret, 'another one'])
       assert.equal(
@@ -143,29 +113,5 @@ webhooks:
       const reply = await post(path)
       assert.deepEqual([path, reply.status, reply.json()['code']], [path, 404, 'webhook-not-found'])
     }
-  })
-
-  it('is 405 with Allow for another method', async () => {
-    const reply = await send(`${daemon.url}/github`, { method: 'GET' })
-    assert.deepEqual([reply.status, reply.headers['allow']], [405, 'POST'])
-  })
-
-  it('takes a form with a payload field, as GitHub can send it', async () => {
-    const body = new URLSearchParams({ payload }).toString()
-    const type = { 'content-type': 'application/x-www-form-urlencoded' }
-    const reply = await post('/github', body, { ...githubHeaders(body, secret), ...type })
-    assert.equal(reply.status, 202)
-    assert.equal((await untilFinished(daemon, String(reply.json()['id']))).state, 'done')
-  })
-
-  it('answers any Host, as it comes through a tunnel', async () => {
-    const headers = { ...githubHeaders(payload, secret), host: 'hooks.example.com' }
-    assert.equal((await post('/github', payload, headers)).status, 202)
-  })
-
-  it('takes JSON null and expands it to nothing', async () => {
-    const reply = await post('/webhook/open', 'null', { 'content-type': 'application/json' })
-    const event = await untilFinished(daemon, String(reply.json()['id']))
-    assert.deepEqual([event.state, event.prompt, event.result], ['done', '', ''])
   })
 })
