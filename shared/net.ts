@@ -25,6 +25,10 @@ export const isSafeToOpen = (address: string): boolean => {
 export const isCertificateError = (code: string): boolean =>
   /CERT|SIGNED|SIGNATURE|ERR_TLS|UNABLE_TO|HOSTNAME_MISMATCH/.test(code)
 
+/** True for a URL of this machine, where plain http is safe. */
+export const isLoopbackUrl = (url: string): boolean =>
+  /^(127(\.\d{1,3}){3}|\[::1\]|localhost)$/.test(new URL(url).hostname)
+
 /** True for the code of Node or OpenSSL when a server answers a TLS handshake with something else. */
 export const isNotTls = (code: string): boolean =>
   code === 'EPROTO' || code === 'ERR_SSL_WRONG_VERSION_NUMBER'

@@ -1,15 +1,14 @@
-import {
-  type EventRecord,
-  eventStates,
-  type Machine,
-  type ProviderSummary,
-  stages,
-  type Status,
-  type StatusProblem,
-  type TargetResult,
-  type TokenSummary,
-  type WebhookSummary,
+import type {
+  EventRecord,
+  Machine,
+  ProviderSummary,
+  Status,
+  StatusProblem,
+  TargetResult,
+  TokenSummary,
+  WebhookSummary,
 } from '../shared/api.ts'
+import { eventStates, stages } from '../shared/event-states.ts'
 
 /*
  * Parses what a daemon of any version sends. Unknown fields are ignored, and an unknown value becomes the

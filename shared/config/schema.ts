@@ -6,7 +6,7 @@ import { duration, environmentName, secureBaseUrl, secureUrl, size } from './val
 import { webhookSchema } from './webhook-schema.ts'
 
 export type { Agent, CommandAgent } from '../agents/schema.ts'
-export { isLoopbackUrl } from './values.ts'
+export { isLoopbackUrl } from '../net.ts'
 export type { TargetSettings } from '../targets/schema.ts'
 
 /*

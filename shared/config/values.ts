@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { parseBytes, parseMilliseconds, parseRate, type Rate } from '../text.ts'
+import { isLoopbackUrl } from '../net.ts'
 import { headerNameForm } from './name-forms.ts'
 
 const longestDurationMs = 365 * 86_400_000
@@ -111,7 +112,3 @@ const isSecureOrLoopback = (text: string): boolean => {
   const { protocol } = new URL(text)
   return protocol === 'https:' || (protocol === 'http:' && isLoopbackUrl(text))
 }
-
-/** True for a URL of this machine, where plain http is safe. */
-export const isLoopbackUrl = (url: string): boolean =>
-  /^(127(\.\d{1,3}){3}|\[::1\]|localhost)$/.test(new URL(url).hostname)

@@ -1,5 +1,5 @@
 import { BlockList, isIP } from 'node:net'
-import { isLoopbackUrl } from '../config/values.ts'
+import { isLoopbackUrl } from '../net.ts'
 import { bareHost } from '../net.ts'
 
 /** The proxy for a URL, from the variables that curl, git and npm read too. */
