@@ -111,21 +111,6 @@ describeWithBothPrograms('the tray on a desktop', (program) => {
       )
     })
 
-  it('brings the icon back with the same menu when its program is killed', async () => {
-    const daemon = await startFakeDaemon(
-      home,
-      statusWith({ queue: { waiting: 0, running: 2, bytes: 9 } }),
-    )
-    const tray = start()
-    await untilStatus('Working · 2 running')
-    const before = desktop.registrations()
-    process.kill(await desktop.iconProcess(), 'SIGKILL')
-    for (let update = 0; update < 50; update += 1) daemon.send({})
-    await desktop.untilMenu(() => desktop.registrations() > before)
-    await untilStatus('Working · 2 running')
-    assert.equal(tray.process.exitCode, null)
-  })
-
   if (program === 'packaged')
     it('says within two seconds that the daemon died, and that it is back', async () => {
       const daemon = await startFakeDaemon(home, statusWith())
@@ -157,15 +142,6 @@ describeWithBothPrograms('the tray on a desktop', (program) => {
     assert.equal(await tray.ended, 0)
     assert.equal(tray.stderr(), '')
     assert.deepEqual(daemon.posts, [])
-  })
-
-  it('exits even when the icon program hangs', async () => {
-    await startFakeDaemon(home, statusWith())
-    const tray = start()
-    await untilStatus('Ready')
-    process.kill(await desktop.iconProcess(), 'SIGSTOP')
-    tray.process.kill('SIGTERM')
-    assert.equal(await tray.ended, 0)
   })
 
   if (program === 'packaged')
@@ -207,6 +183,33 @@ describeWithBothPrograms('the tray on a desktop', (program) => {
     assert.match(tray.stderr(), /found no desktop/)
   })
 
+  // The tray itself needs no other program.
+  if (program === 'own') return
+
+  it('brings the icon back with the same menu when its program is killed', async () => {
+    const daemon = await startFakeDaemon(
+      home,
+      statusWith({ queue: { waiting: 0, running: 2, bytes: 9 } }),
+    )
+    const tray = start()
+    await untilStatus('Working · 2 running')
+    const before = desktop.registrations()
+    process.kill(await desktop.iconProcess(), 'SIGKILL')
+    for (let update = 0; update < 50; update += 1) daemon.send({})
+    await desktop.untilMenu(() => desktop.registrations() > before)
+    await untilStatus('Working · 2 running')
+    assert.equal(tray.process.exitCode, null)
+  })
+
+  it('exits even when the icon program hangs', async () => {
+    await startFakeDaemon(home, statusWith())
+    const tray = start()
+    await untilStatus('Ready')
+    process.kill(await desktop.iconProcess(), 'SIGSTOP')
+    tray.process.kill('SIGTERM')
+    assert.equal(await tray.ended, 0)
+  })
+
   it('runs only its own copy of the tray program', async () => {
     await startFakeDaemon(home, statusWith())
     const planted = await temporaryFolder()
@@ -218,8 +221,7 @@ describeWithBothPrograms('the tray on a desktop', (program) => {
     await untilStatus('Ready')
     await first.stop()
 
-    const folder = join(home.run, 'tray', ...(program === 'own' ? ['own'] : []))
-    const staged = join(folder, '2.1.4', 'tray_linux_release')
+    const staged = join(home.run, 'tray', '2.1.4', 'tray_linux_release')
     const whole = await readFile(staged)
     await truncate(staged, 10)
     start(desktop.env, planted)

@@ -1,12 +1,10 @@
-import { createHash } from 'node:crypto'
-import { lstat } from 'node:fs/promises'
-import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { DoorwardError } from '../../shared/errors.ts'
 import { packageFolder } from '../../shared/version.ts'
 import { findStatusAttention } from '../attention.ts'
 import type { Row } from '../menu.ts'
+import { startStatusNotifier } from '../sni/item.ts'
 import type { View } from '../view.ts'
 import { type TrayState, type Icon, startSystray } from './systray.ts'
 import { stageProgram, type TrayProgram, trayProgramsFor } from './tray-binary.ts'
@@ -25,9 +23,8 @@ export const keepIcon = async (
 ): Promise<KeptIcon> => {
   const { env, platform, arch } = process
   const programs = trayProgramsFor(platform, arch, env)
-  const folders = await programFolders(folder, env)
-  const { icon, staged } = await startIcon(programs, folders, state, onClick)
-  return new KeptIcon(icon, staged, state, onClick)
+  const { icon, program } = await startIcon(programs, folder, state, onClick)
+  return new KeptIcon(icon, program, folder, state, onClick)
 }
 
 /** An icon whose program is started again when it dies. */
@@ -36,7 +33,7 @@ export class KeptIcon {
   readonly program: TrayProgram
   /** Rejects when the icon cannot come back, as when the desktop session has ended. */
   readonly lost: Promise<never>
-  readonly #staged: StagedProgram
+  readonly #folder: string
   readonly #onClick: (row: Row) => void
   readonly #stopping = new AbortController()
   #icon: Icon | undefined
@@ -44,10 +41,16 @@ export class KeptIcon {
   /** The rows that the program was started with. */
   #rows: readonly Row[]
 
-  constructor(icon: Icon, staged: StagedProgram, state: TrayState, onClick: (row: Row) => void) {
-    this.program = staged.program
+  constructor(
+    icon: Icon,
+    program: TrayProgram,
+    folder: string,
+    state: TrayState,
+    onClick: (row: Row) => void,
+  ) {
+    this.program = program
     this.#icon = icon
-    this.#staged = staged
+    this.#folder = folder
     this.#state = state
     this.#rows = state.rows
     this.#onClick = onClick
@@ -92,10 +95,9 @@ export class KeptIcon {
 
   /** Uses the same program: when it finds no desktop any more, the user has logged out. */
   async #restart(): Promise<Icon | undefined> {
-    const { program, folder } = this.#staged
     try {
       this.#rows = this.#state.rows
-      return (await startIcon([program], [folder], this.#state, this.#onClick)).icon
+      return (await startIcon([this.program], this.#folder, this.#state, this.#onClick)).icon
     } catch (error) {
       if (error instanceof DoorwardError && error.code === 'tray-failed') return undefined
       throw error
@@ -107,48 +109,27 @@ const isSameShape = (some: readonly Row[] = [], others: readonly Row[] = []): bo
   some.length === others.length &&
   some.every((row, index) => isSameShape(row.rows, others[index]?.rows))
 
-/** A program and the private folder it runs from. */
-type StagedProgram = { readonly program: TrayProgram; readonly folder: string }
-
 /**
- * Shows the icon by the first program that starts, from the first folder that allows it. Throws the last
- * error of the first program, which is the preferred one.
+ * Shows the icon by the first program that starts. Throws the error of the first one, which is the
+ * preferred.
  */
 const startIcon = async (
   programs: readonly TrayProgram[],
-  folders: readonly string[],
+  folder: string,
   state: TrayState,
   onClick: (row: Row) => void,
-): Promise<{ icon: Icon; staged: StagedProgram }> => {
+): Promise<{ readonly icon: Icon; readonly program: TrayProgram }> => {
   let failure: unknown
   for (const program of programs) {
-    for (const folder of folders) {
-      try {
-        const icon = await startSystray(await stageProgram(program, folder), state, onClick)
-        return { icon, staged: { program, folder } }
-      } catch (error) {
-        if (program === programs[0]) failure = error
-        // Another folder helps only when the home is on a disk mounted noexec.
-        if (!(error instanceof DoorwardError && error.code === 'tray-not-runnable')) break
-      }
+    try {
+      if (program === 'own') return { icon: await startStatusNotifier(state, onClick), program }
+      await stageProgram(folder)
+      return { icon: await startSystray(folder, state, onClick), program }
+    } catch (error) {
+      failure ??= error
     }
   }
   throw failure
-}
-
-/**
- * The private folders that a tray program may run from: that in the home, then one for this home in
- * XDG_RUNTIME_DIR, if only the user has access to it.
- */
-const programFolders = async (folder: string, env: NodeJS.ProcessEnv): Promise<string[]> => {
-  const runtime = env['XDG_RUNTIME_DIR']
-  if (!runtime?.startsWith('/')) return [folder]
-  const found = await lstat(runtime).catch(() => undefined)
-  const isPrivate =
-    found?.isDirectory() && found.uid === process.getuid?.() && (found.mode & 0o077) === 0
-  if (!isPrivate) return [folder]
-  const id = createHash('sha256').update(folder).digest('hex').slice(0, 12)
-  return [folder, join(runtime, `doorward-tray-${id}`)]
 }
 
 const minRunningMs = 1000

@@ -269,15 +269,7 @@ export const toTrayError = (
     return new DoorwardError('tray-library-missing', `the tray needs the library ${library}`, {
       hint: 'Debian, Ubuntu: sudo apt install libayatana-appindicator3-1; Fedora: sudo dnf install libappindicator-gtk3; Arch: sudo pacman -S libappindicator-gtk3',
     })
-  const hasNoBus = /^no session bus/m.test(stderr)
-  if (hasNoBus || /cannot open display|unable to open display/i.test(stderr))
-    return new DoorwardError(
-      'tray-no-display',
-      `the tray found no desktop for its icon${hasNoBus ? ': there is no session bus' : ''}`,
-      {
-        hint: 'start it in a desktop session; on a machine without one use: doorward status',
-      },
-    )
+  if (/cannot open display|unable to open display/i.test(stderr)) return noDesktopError()
   if (isForeignProcessor(ending))
     return new DoorwardError(
       'tray-wrong-processor',
@@ -297,6 +289,13 @@ export const toTrayError = (
     hint: 'start it again from a terminal of the desktop session; until then: doorward status',
   })
 }
+
+export const noDesktopError = (why?: string): DoorwardError =>
+  new DoorwardError(
+    'tray-no-display',
+    `the tray found no desktop for its icon${why === undefined ? '' : `: ${why}`}`,
+    { hint: 'start it in a desktop session; on a machine without one use: doorward status' },
+  )
 
 /** ENOEXEC on Linux; on macOS EBADARCH, 86, for which Node has no name. */
 const isForeignProcessor = (ending: string): boolean =>

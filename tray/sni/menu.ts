@@ -1,8 +1,8 @@
-/* oxlint-disable no-underscore-dangle -- names of systray2 */
 import { BusError } from '../dbus/connect.ts'
 import type { ServedMethod, ServedObject } from '../dbus/served-object.ts'
 import { type Variant, variant } from '../dbus/marshal.ts'
-import type { Item } from './protocol.ts'
+import type { Row } from '../menu.ts'
+import { escapeLabel } from '../text.ts'
 
 /*
  * The menu as `com.canonical.dbusmenu`: the panel reads the tree once and is notified of changes. The
@@ -15,17 +15,20 @@ export const menuInterface = 'com.canonical.dbusmenu'
 type Properties = Map<string, Variant>
 type Layout = [id: number, properties: Properties, rows: Variant<Layout>[]]
 
+/** A row as the panel knows it, by its number. */
+type Item = { readonly id: number; readonly row: Row; readonly items: readonly Item[] }
+
 const root = 0
 
-/** A menu of these rows; `onClick` gets the number of a row that can be clicked and was. */
+/** A menu of these rows; `onClick` gets a row that can be clicked and was. */
 export class MenuObject {
   readonly object: ServedObject
-  readonly #rows = new Map<number, Item>()
-  readonly #onClick: (id: number) => void
+  #items = new Map<number, Item>()
+  readonly #onClick: (row: Row) => void
 
-  constructor(items: readonly Item[], onClick: (id: number) => void) {
+  constructor(rows: readonly Row[], onClick: (row: Row) => void) {
     this.#onClick = onClick
-    this.#add({ __id: root, title: '', enabled: true, hidden: false, items })
+    this.#items = toItems(rows)
     this.object = {
       [menuInterface]: {
         methods: { ...this.#readMethods(), ...this.#eventMethods() },
@@ -40,30 +43,31 @@ export class MenuObject {
     }
   }
 
-  /** Replaces what a row shows; true when that is a change. */
-  change({ __id, title, enabled, hidden }: Item): boolean {
-    const row = this.#rows.get(__id)
-    if (!row || __id === root) return false
-    if (row.title === title && row.enabled === enabled && row.hidden === hidden) return false
-    this.#rows.set(__id, { ...row, title, enabled, hidden })
-    return true
-  }
-
-  /** Signature and values of the `ItemsPropertiesUpdated` signal for these rows. */
-  changes(ids: readonly number[]): { signature: string; body: readonly unknown[] } {
-    const updated = ids.map((id) => [id, getProperties(this.#getRow(id))])
+  /**
+   * Shows rows of the same shape. Signature and values of the `ItemsPropertiesUpdated` signal; undefined
+   * when all look as before.
+   */
+  show(rows: readonly Row[]): { signature: string; body: readonly unknown[] } | undefined {
+    const before = this.#items
+    this.#items = toItems(rows)
+    const changed = [...this.#items.values()].filter(({ id, row }) => {
+      const old = before.get(id)?.row
+      return (
+        !old ||
+        isClickable(old) !== isClickable(row) ||
+        old.text !== row.text ||
+        old.hidden !== row.hidden
+      )
+    })
+    if (changed.length === 0) return undefined
+    const updated = changed.map((item) => [item.id, getProperties(item)])
     return { signature: updateSignature, body: [updated, []] }
   }
 
-  #add(item: Item): void {
-    this.#rows.set(item.__id, item)
-    for (const child of item.items) this.#add(child)
-  }
-
-  #getRow(id: unknown): Item {
-    const row = this.#rows.get(Number(id))
-    if (!row) throw new BusError('org.freedesktop.DBus.Error.InvalidArgs')
-    return row
+  #getItem(id: unknown): Item {
+    const item = this.#items.get(Number(id))
+    if (!item) throw new BusError('org.freedesktop.DBus.Error.InvalidArgs')
+    return item
   }
 
   #readMethods(): Readonly<Record<string, ServedMethod>> {
@@ -73,23 +77,23 @@ export class MenuObject {
         gives: 'u(ia{sv}av)',
         run: ([id, depth, names]) => [
           1,
-          this.#toLayout(this.#getRow(id), Number(depth), toTexts(names)),
+          toLayout(this.#getItem(id), Number(depth), toTexts(names)),
         ],
       },
       GetGroupProperties: {
         takes: 'aias',
         gives: 'a(ia{sv})',
         run: ([ids, names]) => {
-          const wanted = toList(ids).length === 0 ? [...this.#rows.keys()] : toList(ids)
-          const known = wanted.flatMap((id) => this.#rows.get(Number(id)) ?? [])
-          return [known.map((row) => [row.__id, only(getProperties(row), toTexts(names))])]
+          const wanted = toList(ids).length === 0 ? [...this.#items.keys()] : toList(ids)
+          const known = wanted.flatMap((id) => this.#items.get(Number(id)) ?? [])
+          return [known.map((item) => [item.id, only(getProperties(item), toTexts(names))])]
         },
       },
       GetProperty: {
         takes: 'is',
         gives: 'v',
         run: ([id, name]) => {
-          const value = getProperties(this.#getRow(id)).get(String(name))
+          const value = getProperties(this.#getItem(id)).get(String(name))
           if (!value) throw new BusError('org.freedesktop.DBus.Error.InvalidArgs')
           return [value]
         },
@@ -105,7 +109,7 @@ export class MenuObject {
         takes: 'isvu',
         gives: '',
         run: ([id, kind]) => {
-          this.#click(this.#getRow(id), kind)
+          this.#click(this.#getItem(id), kind)
           return []
         },
       },
@@ -115,8 +119,8 @@ export class MenuObject {
         run: ([events]) => {
           const unknownIds: unknown[] = []
           for (const [id, kind] of toList(events).map(toList)) {
-            const row = this.#rows.get(Number(id))
-            if (row) this.#click(row, kind)
+            const item = this.#items.get(Number(id))
+            if (item) this.#click(item, kind)
             else unknownIds.push(id)
           }
           return [unknownIds]
@@ -125,45 +129,46 @@ export class MenuObject {
     }
   }
 
-  #toLayout(item: Item, depth: number, names: readonly string[]): Layout {
-    const row = this.#rows.get(item.__id) ?? item
-    const children = depth === 0 ? [] : row.items
-    return [
-      row.__id,
-      only(getProperties(row), names),
-      children.map((child) => variant('(ia{sv}av)', this.#toLayout(child, depth - 1, names))),
-    ]
-  }
-
   /** Ignores rows that cannot be clicked: over the bus a program can click even a hidden row. */
-  #click(row: Item, kind: unknown): void {
-    if (kind === 'clicked' && canBeClicked(row)) this.#onClick(row.__id)
+  #click({ row }: Item, kind: unknown): void {
+    if (kind === 'clicked' && row.action && !row.hidden) this.#onClick(row)
   }
 }
 
 const updateSignature = 'a(ia{sv})a(ias)'
 
-const isSeparator = ({ title }: Item): boolean => title === '<SEPARATOR>'
+/** All rows by number, with the root; the numbers depend on the shape alone. */
+const toItems = (rows: readonly Row[]): Map<number, Item> => {
+  const found = new Map<number, Item>()
+  let last = root
+  const add = (row: Row, id: number): Item => {
+    const items = (row.rows ?? []).map((child) => add(child, (last += 1)))
+    const item = { id, row, items }
+    found.set(id, item)
+    return item
+  }
+  add({ text: '', rows }, root)
+  return found
+}
 
-const canBeClicked = (row: Item): boolean =>
-  row.__id !== root && row.enabled && !row.hidden && row.items.length === 0 && !isSeparator(row)
+const toLayout = ({ id, row, items }: Item, depth: number, names: readonly string[]): Layout => [
+  id,
+  only(getProperties({ id, row, items }), names),
+  (depth === 0 ? [] : items).map((item) => variant('(ia{sv}av)', toLayout(item, depth - 1, names))),
+]
 
-const getProperties = (row: Item): Properties => {
-  const visible = variant('b', !row.hidden)
-  if (isSeparator(row))
-    return new Map<string, Variant>([
-      ['type', variant('s', 'separator')],
-      ['visible', visible],
-    ])
+const isClickable = (row: Row): boolean => row.action !== undefined || row.rows !== undefined
+
+const getProperties = ({ id, row }: Item): Properties => {
+  const submenu = ['children-display', variant('s', 'submenu')] as const
+  if (id === root) return new Map<string, Variant>([submenu])
+  const visible = ['visible', variant('b', !row.hidden)] as const
+  if (row.separator) return new Map<string, Variant>([['type', variant('s', 'separator')], visible])
   return new Map<string, Variant>([
-    ...(row.__id === root
-      ? []
-      : ([
-          ['label', variant('s', row.title)],
-          ['enabled', variant('b', row.enabled)],
-          ['visible', visible],
-        ] as const)),
-    ...(row.items.length > 0 ? ([['children-display', variant('s', 'submenu')]] as const) : []),
+    ['label', variant('s', escapeLabel(row.text, 'linux'))],
+    ['enabled', variant('b', isClickable(row))],
+    visible,
+    ...(row.rows ? [submenu] : []),
   ])
 }
 

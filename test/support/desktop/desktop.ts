@@ -72,18 +72,18 @@ export type Panel = 'there' | 'absent' | 'watcher-only'
 
 export type DesktopOptions = {
   readonly notifications?: boolean
-  /** Without a display the tray uses a program of its own for the icon. */
+  /** Without a display the tray shows the icon itself. */
   readonly display?: boolean
   readonly panel?: Panel
 }
 
-/** The same tests with systray2's program under a display, and with our own without one. */
+/** The same tests with systray2's program under a display, and without one, where the tray shows the icon. */
 export const describeWithBothPrograms = (
   title: string,
   tests: (program: 'packaged' | 'own') => void,
 ): void => {
   describeOnLinux(`${title} (packaged program)`, () => tests('packaged'))
-  describeOnLinux(`${title} (own program)`, () => tests('own'))
+  describeOnLinux(`${title} (tray itself)`, () => tests('own'))
 }
 
 /** Starts one. Throws with the command that installs what is missing on this machine. */

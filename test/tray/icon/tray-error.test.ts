@@ -42,10 +42,4 @@ describe('toTrayError', () => {
     assert.equal(error.code, 'tray-not-runnable')
     assert.match(error.hint ?? '', /noexec/)
   })
-
-  it('says that our own program finds no session bus', () => {
-    const error = toTrayError('no session bus: bus-absent\n', 'exit code 1')
-    assert.equal(error.code, 'tray-no-display')
-    assert.match(error.message, /session bus/)
-  })
 })

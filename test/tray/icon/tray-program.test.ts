@@ -1,10 +1,5 @@
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
-import { copyFile, mkdir, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import { launcher, type TrayProgram, trayProgramsFor } from '../../../tray/icon/tray-binary.ts'
-import { describeOnLinux } from '../../support/desktop/desktop.ts'
-import { temporaryFolder } from '../../support/temporary.ts'
+import { type TrayProgram, trayProgramsFor } from '../../../tray/icon/tray-binary.ts'
 
 describe('the programs for the icon', () => {
   const display = { DISPLAY: ':0' }
@@ -30,19 +25,4 @@ describe('the programs for the icon', () => {
       assert.deepEqual(trayProgramsFor(platform, arch, env), expected)
     })
   }
-})
-
-describeOnLinux('the script that starts our own program', () => {
-  it('starts exactly this node and file, whatever their folders are called', async () => {
-    const folder = join(await temporaryFolder(), 'it\'s "a" $(folder) `of` ours')
-    await mkdir(folder)
-    const node = join(folder, 'no de')
-    await copyFile(process.execPath, node)
-    const main = join(folder, "ma'in.mjs")
-    await writeFile(main, 'console.log(process.execPath, process.argv[1], process.ppid)')
-    const script = join(folder, 'script')
-    await writeFile(script, launcher(node, main), { mode: 0o700 })
-    const { stdout, stderr } = spawnSync(script, { encoding: 'utf8' })
-    assert.equal(stdout, `${node} ${main} ${process.pid}\n`, stderr)
-  })
 })

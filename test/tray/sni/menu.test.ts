@@ -3,33 +3,21 @@ import type { Message } from '../../../tray/dbus/message.ts'
 import { answerCall } from '../../../tray/dbus/served-object.ts'
 import { variant, writeValues } from '../../../tray/dbus/marshal.ts'
 import { menuInterface, MenuObject } from '../../../tray/sni/menu.ts'
-import { parseOrder } from '../../../tray/sni/protocol.ts'
+import type { Row } from '../../../tray/menu.ts'
 
-const line = JSON.stringify({
-  icon: 'aWNvbg==',
-  title: '',
-  tooltip: 'Doorward: Ready',
-  items: [
-    { __id: 1, title: 'Ready', enabled: false, hidden: false },
-    { __id: 2, title: '<SEPARATOR>', enabled: true, hidden: false },
-    {
-      __id: 3,
-      title: 'Recent',
-      enabled: true,
-      hidden: false,
-      items: [
-        { __id: 4, title: 'one__two', enabled: true, hidden: false },
-        { __id: 5, title: 'unseen', enabled: true, hidden: true },
-      ],
-    },
-  ],
-})
+const open: Row = { text: 'one_two', action: { do: 'open-logs' } }
+const rowsWith = (unseen: Partial<Row> = {}): readonly Row[] => [
+  { text: 'Ready' },
+  { text: '', separator: true },
+  {
+    text: 'Recent',
+    rows: [open, { text: 'unseen', action: { do: 'quit' }, hidden: true, ...unseen }],
+  },
+]
 
 const begin = () => {
-  const order = parseOrder(line)
-  assert.equal(order?.do, 'show-menu')
-  const clicked: number[] = []
-  const menu = new MenuObject(order.items, (id) => clicked.push(id))
+  const clicked: string[] = []
+  const menu = new MenuObject(rowsWith(), ({ text }) => clicked.push(text))
   const call = (member: string, signature: string, body: unknown[]): readonly unknown[] => {
     const message: Message = {
       type: 'call',
@@ -102,10 +90,10 @@ describe('the menu on the bus', () => {
     event(4)
     event(4, 'hovered')
     for (const id of [0, 1, 2, 3, 5]) event(id)
-    assert.deepEqual(clicked, [4])
+    assert.deepEqual(clicked, ['one_two'])
     const all = [4, 5, 77].map((id) => [id, 'clicked', variant('i', 0), 0])
     assert.deepEqual(call('EventGroup', 'a(isvu)', [all]), [[77]])
-    assert.deepEqual(clicked, [4, 4])
+    assert.deepEqual(clicked, ['one_two', 'one_two'])
   })
 
   it('refuses unknown rows and properties', () => {
@@ -118,18 +106,9 @@ describe('the menu on the bus', () => {
 
   it('reports what has changed, and handles clicks accordingly', () => {
     const { menu, call, clicked } = begin()
-    const order = (item: object) => {
-      const update = parseOrder(JSON.stringify({ type: 'update-item', item, seq_id: -1 }))
-      assert.equal(update?.do, 'show-item')
-      return update.item
-    }
-    assert.equal(
-      menu.change(order({ __id: 1, title: 'Ready', enabled: false, hidden: false })),
-      false,
-    )
-    assert.equal(menu.change(order({ __id: 88, title: 'x', enabled: true, hidden: false })), false)
-    assert.equal(menu.change(order({ __id: 5, title: 'seen', enabled: true, hidden: false })), true)
-    const { signature, body } = menu.changes([5])
+    assert.equal(menu.show(rowsWith()), undefined)
+    const changes = menu.show(rowsWith({ text: 'seen', hidden: false }))
+    const { signature, body } = changes ?? { signature: '', body: [] }
     writeValues(signature, body)
     assert.deepEqual(body, [
       [
@@ -145,34 +124,6 @@ describe('the menu on the bus', () => {
       [],
     ])
     call('Event', 'isvu', [5, 'clicked', variant('i', 0), 0])
-    assert.deepEqual(clicked, [5])
-  })
-})
-
-describe('a line of systray2', () => {
-  it('is a menu, an icon, a row or the end', () => {
-    assert.deepEqual(parseOrder(line)?.do, 'show-menu')
-    assert.deepEqual(
-      parseOrder('{"type":"update-menu","menu":{"icon":"aQ==","tooltip":"t","items":[]}}'),
-      {
-        do: 'show-icon',
-        appearance: { icon: Buffer.from('i'), tooltip: 't' },
-      },
-    )
-    assert.deepEqual(parseOrder('{"type":"exit"}'), { do: 'exit' })
-  })
-
-  it('is ignored when it is unknown', () => {
-    for (const text of [
-      '',
-      'null',
-      '7',
-      '[]',
-      '{',
-      '{"type":"dance"}',
-      '{"type":"update-item"}',
-      '{}',
-    ])
-      assert.equal(parseOrder(text), undefined, text)
+    assert.deepEqual(clicked, ['seen'])
   })
 })
