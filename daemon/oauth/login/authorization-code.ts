@@ -11,7 +11,7 @@ import { tokenRequestOptions } from '../dialects/token-request.ts'
 import { findIdToken, standardAnswer, withTenantIssuer } from '../dialects/token-response.ts'
 import { type Client, clientAuthentication } from '../providers/client-store.ts'
 import type { Endpoints } from '../providers/discovery.ts'
-import { type AuthorizationError, providerError } from '../providers/errors.ts'
+import { providerError, type Refusal } from '../providers/errors.ts'
 import type { Provider } from '../providers/providers.ts'
 import { safeErrorCode, toExplanation } from '../providers/request.ts'
 import { type Grant, toGrant } from '../tokens/token-record.ts'
@@ -86,7 +86,7 @@ export const readState = (parameters: URLSearchParams): string => {
 export const readCallback = (
   parameters: URLSearchParams,
   expected: ExpectedCallback,
-): { readonly kind: 'code' } | ({ readonly kind: 'error' } & AuthorizationError) => {
+): { readonly kind: 'code' } | ({ readonly kind: 'error' } & Refusal) => {
   for (const name of ['iss', 'error', 'code', 'response', 'id_token', 'token', 'access_token'])
     if (parameters.getAll(name).length > 1) throw invalid(`it has more than one ${name}`)
   checkIssuer(parameters.get('iss'), expected)
@@ -95,7 +95,7 @@ export const readCallback = (
     const explanation = toExplanation(parameters.get('error_description'))
     return {
       kind: 'error',
-      error: safeErrorCode(error) ?? 'unnamed error',
+      code: safeErrorCode(error) ?? 'unnamed error',
       ...(explanation !== undefined && { explanation }),
     }
   }

@@ -1,5 +1,6 @@
 import type { Account } from '../../../shared/api.ts'
 import { escapeHtml, loadPage, type RenderedPage } from '../../http/body.ts'
+import { LoginError, toLoginCommand } from '../providers/login-error.ts'
 import type { Outcome } from './pending-logins.ts'
 
 /** The content of the page in the browser, as plain text. */
@@ -59,20 +60,19 @@ export const resultPage = (
       message: `${describeReplaced(outcome)}${describeSame(outcome)}Your tokens are kept on this machine.`,
       ...toAdvice(command, outcome.missingScopes ?? [], scopes),
     }
-  const { message, hint, code } = outcome.error
+  const { error } = outcome
+  const { message, code } = error
   const isDenied = code === 'login-denied'
-  const { first, next } = toSteps(hint ?? '')
+  const next = error instanceof LoginError ? error.next : undefined
+  const first = next ? next.first : error.hint
   return {
     kind: 'failed',
     title: isDenied ? 'You did not allow access' : `Not logged in to ${title}`,
     message: isDenied
       ? `${title} says that access was refused. Nothing of this login was stored.`
-      : [message, first]
-          .filter((text) => text !== '')
-          .map(sentence)
-          .join(' '),
-    advice: `You can close this window. ${next && next !== command ? 'Then:' : 'To try again:'}`,
-    command: next ?? command,
+      : [message, ...(first === undefined ? [] : [first])].map(sentence).join(' '),
+    advice: `You can close this window. ${next?.first === undefined ? 'To try again:' : 'Then:'}`,
+    command: next ? toLoginCommand(next.provider, next.options) : command,
   }
 }
 
@@ -81,13 +81,6 @@ const describeReplaced = ({ replaced }: { readonly replaced?: Account }): string
 
 const describeSame = ({ sameAccountAs }: { readonly sameAccountAs?: string }): string =>
   sameAccountAs === undefined ? '' : `${sameAccountAs} is a login of the same account. `
-
-/** A hint is a command, a text, or a text that ends with a command. */
-const toSteps = (hint: string): { readonly first: string; readonly next?: string } => {
-  if (hint.startsWith('doorward ')) return { first: '', next: hint }
-  const [, first, next] = /^(.*), then: (doorward .*)$/.exec(hint) ?? []
-  return first === undefined || next === undefined ? { first: hint } : { first, next }
-}
 
 /** A login with fewer scopes than requested still counts; the command requests all of them again. */
 const toAdvice = (

@@ -6,7 +6,6 @@ import {
   processDeviceCodeResponse,
 } from 'oauth4webapi'
 import { z } from 'zod'
-import { isLoopbackUrl } from '../../../shared/config/schema.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { getDialect } from '../dialects/dialects.ts'
 import { tokenRequestOptions } from '../dialects/token-request.ts'
@@ -14,13 +13,13 @@ import { findIdToken, standardAnswer, withTenantIssuer } from '../dialects/token
 import { type Client, clientAuthentication } from '../providers/client-store.ts'
 import type { Endpoints } from '../providers/discovery.ts'
 import {
-  isTransientOAuthError,
   getOAuthError,
+  isTransientOAuthError,
   providerError,
-  toTokenRefusal,
+  refusalError,
 } from '../providers/errors.ts'
 import type { Provider } from '../providers/providers.ts'
-import { requestOptions } from '../providers/request.ts'
+import { isSafeAddress, jsonObjectIn, requestOptions } from '../providers/request.ts'
 import { type Grant, toGrant } from '../tokens/token-record.ts'
 
 export type DeviceClient = {
@@ -41,8 +40,16 @@ export const requestDeviceCode = async (
   const { provider, client, endpoints } = from
   const { server } = endpoints
   const endpoint = server.device_authorization_endpoint
-  if (endpoint === undefined) throw noDeviceFlow(provider)
+  if (endpoint === undefined)
+    throw new DoorwardError(
+      'provider-misconfigured',
+      `the device flow of ${provider.title} is not known`,
+      {
+        hint: `leave out --device (with --paste the browser may be on another machine), or set providers.${provider.key}.device_authorization_endpoint in gateway.yaml`,
+      },
+    )
   const { host } = new URL(endpoint)
+  const refused = toRefused(from)
   const wireClient = { client_id: client.clientId }
   const parameters: Record<string, string> =
     scopes.length === 0 ? {} : { [provider.scopeParameter]: scopes.join(provider.scopeSeparator) }
@@ -55,12 +62,12 @@ export const requestDeviceCode = async (
       requestOptions(endpoint, signal),
     )
     // GitHub's answer to an unknown client.
-    if (response.status === 404) throw unknownClient(provider)
+    if (response.status === 404) throw refusalError(refused, { code: 'invalid_client' })
     const answer = await standardAnswer(response, getDialect(provider), endpoints)
     if (answer.status !== 200) await processDeviceAuthorizationResponse(server, wireClient, answer)
     return readDeviceAuthorization(await answer.text(), endpoint)
   } catch (error) {
-    throw deviceError(from, error) ?? providerError(error, `${host} issued no device code`, from)
+    throw providerError(error, `${host} issued no device code`, refused)
   }
 }
 
@@ -94,10 +101,17 @@ export const askForGrant = async (
     if (code === 'authorization_pending' || code === 'slow_down') return code
     if (code !== undefined && isTransientOAuthError(code)) return 'unreachable'
     const { host } = new URL(server.token_endpoint)
-    const refused = { ...from, secrets: [deviceCode] }
-    throw deviceError(from, error) ?? providerError(error, `the login failed at ${host}`, refused)
+    const refused = { ...toRefused(from), secrets: [deviceCode] }
+    throw providerError(error, `the login failed at ${host}`, refused)
   }
 }
+
+/** The request as it is sent: some providers want no secret for it. */
+const toRefused = ({ provider, client }: DeviceClient) => ({
+  provider,
+  client: getDialect(provider).isDeviceFlowPublic ? { clientId: client.clientId } : client,
+  device: true as const,
+})
 
 const getClientAuthentication = ({ provider, client, endpoints }: DeviceClient) =>
   getDialect(provider).isDeviceFlowPublic ? None() : clientAuthentication(client, endpoints)
@@ -120,7 +134,7 @@ type DeviceAuthorization = {
  */
 export const readDeviceAuthorization = (text: string, endpoint: string): DeviceAuthorization => {
   const { host } = new URL(endpoint)
-  const answer = answerSchema.safeParse(objectIn(text)).data
+  const answer = answerSchema.safeParse(jsonObjectIn(text)).data
   if (!answer) throw refuse(`${host} sent no usable device code`)
   const page = answer.verification_uri ?? answer.verification_url
   const verificationUrl = page === undefined ? undefined : safePage(page, endpoint)
@@ -156,112 +170,13 @@ const answerSchema = z.object({
   interval: seconds,
 })
 
-/**
- * The address if it is safe to show and open: https, or http on loopback of a provider on loopback; not one
- * that seems to lead elsewhere (`https://github.com@evil.example`).
- */
-const safePage = (text: string, endpoint: string): string | undefined => {
-  if (!URL.canParse(text)) return undefined
-  const { protocol, username, password, href } = new URL(text)
-  if (username !== '' || password !== '') return undefined
-  const isLocal = protocol === 'http:' && isLoopbackUrl(href) && isLoopbackUrl(endpoint)
-  return protocol === 'https:' || isLocal ? href : undefined
-}
-
-const objectIn = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
+const safePage = (text: string, endpoint: string): string | undefined =>
+  isSafeAddress(text, endpoint) ? new URL(text).href : undefined
 
 const refuse = (message: string): DoorwardError =>
   new DoorwardError('provider-refused', message, {
     hint: 'check the device authorization endpoint in gateway.yaml, or log in without --device',
   })
-
-type Named = Pick<Provider, 'name' | 'key' | 'title' | 'clientPage'>
-
-/**
- * The meaning of an error of RFC 8628 section 3.5, or a provider's own, for a login by device code;
- * undefined for one that means the same for every login.
- */
-const deviceError = (
-  { provider }: { readonly provider: Provider },
-  error: unknown,
-): DoorwardError | undefined => {
-  const refusal = toTokenRefusal(error)
-  if (!refusal) return undefined
-  // Where no secret is sent, only the client id can be wrong.
-  if (refusal.code === 'invalid_client' && getDialect(provider).isDeviceFlowPublic)
-    return unknownClient(provider)
-  const code = [refusal.ownCode, refusal.code].find(
-    (known) => known !== undefined && Object.hasOwn(meanings, known),
-  )
-  return code === undefined ? undefined : meanings[code]?.(provider)
-}
-
-/** For a provider without a device authorization endpoint. */
-const noDeviceFlow = ({ key, title }: Named): DoorwardError =>
-  new DoorwardError('provider-misconfigured', `the device flow of ${title} is not known`, {
-    hint: `leave out --device (with --paste the browser may be on another machine), or set providers.${key}.device_authorization_endpoint in gateway.yaml`,
-  })
-
-/** For a 404 of the device authorization endpoint. */
-const unknownClient = ({ title, clientPage }: Named): DoorwardError =>
-  new DoorwardError('provider-refused', `${title} does not know this client id`, {
-    hint: `check the client id${at(clientPage)}, and that the device flow is enabled there`,
-  })
-
-/** The error of a login whose code was not entered before it ended. */
-const codeExpired = ({ name, title }: Named): DoorwardError =>
-  new DoorwardError('login-expired', `the code was not entered at ${title} in time`, {
-    hint: again(name),
-  })
-
-const denied = ({ name, title }: Named): DoorwardError =>
-  new DoorwardError('login-denied', `access was not allowed at ${title}`, { hint: again(name) })
-
-const unknownCode = ({ name, title }: Named): DoorwardError =>
-  new DoorwardError('provider-refused', `${title} no longer knows the device code`, {
-    hint: again(name),
-  })
-
-const deviceFlowDisabled = ({ name, title, clientPage }: Named): DoorwardError =>
-  new DoorwardError(
-    'provider-refused',
-    `the device flow is not enabled in the settings of your app at ${title}${at(clientPage)}`,
-    { hint: `enable it there, or log in without it: doorward oauth login ${name}` },
-  )
-
-const notAllowed = ({ name, title, clientPage }: Named): DoorwardError =>
-  new DoorwardError(
-    'provider-refused',
-    `your app may not use the device flow of ${title}${at(clientPage)}`,
-    {
-      hint: `allow it in the settings of the app, or log in without: doorward oauth login ${name}`,
-    },
-  )
-
-const meanings: Readonly<Record<string, (provider: Named) => DoorwardError>> = {
-  access_denied: denied,
-  // https://learn.microsoft.com/entra/identity-platform/v2-oauth2-device-code#expected-errors
-  authorization_declined: denied,
-  expired_token: codeExpired,
-  // https://docs.github.com/apps/oauth-apps/building-oauth-apps/authorizing-oauth-apps#error-codes-for-the-device-flow
-  token_expired: codeExpired,
-  device_flow_disabled: deviceFlowDisabled,
-  incorrect_device_code: unknownCode,
-  bad_verification_code: unknownCode,
-  invalid_grant: unknownCode,
-  unauthorized_client: notAllowed,
-  unsupported_grant_type: notAllowed,
-}
-
-const again = (name: string): string => `doorward oauth login ${name} --device`
-
-const at = (page: string | undefined): string => (page === undefined ? '' : ` (${page})`)
 
 /** How fast a token endpoint is polled. RFC 8628 section 3.5. */
 type Pace = {

@@ -28,7 +28,7 @@ type DeviceServices = {
   readonly stopping: AbortSignal
   /** How long a login may be pending, in milliseconds. */
   readonly loginTimeoutMs: () => number
-  readonly toKnownError: (error: unknown) => DoorwardError
+  readonly toKnownError: (attempt: Attempt, error: unknown) => DoorwardError
   readonly wait: Wait
 }
 
@@ -50,7 +50,7 @@ export class DeviceLogins {
   }
 
   async start(
-    client: DeviceClient & Pick<Attempt, 'clientFlags' | 'areScopesChosen'>,
+    client: DeviceClient & Pick<Attempt, 'clientOptions' | 'areScopesChosen'>,
     scopes: readonly string[],
   ): Promise<StartedDeviceLogin> {
     const { pending, refuseWhenStopping, stopping, loginTimeoutMs } = this.#services
@@ -104,7 +104,7 @@ export class DeviceLogins {
       if (!signal.aborted) pending.consume(attempt)
       outcome = await saveGrant(attempt, grant, AbortSignal.any([signal, stopping]))
     } catch (error) {
-      const known = toKnownError(error)
+      const known = toKnownError(attempt, error)
       outcome = { status: known.code === 'login-expired' ? 'expired' : 'failed', error: known }
     }
     if (!signal.aborted) pending.settle(attempt, outcome)

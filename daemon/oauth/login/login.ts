@@ -1,11 +1,11 @@
 import { once } from 'node:events'
 import type { Login, StartedDeviceLogin, StartedLogin, StartLogin } from '../../../shared/api.ts'
 import { DoorwardError, errorName } from '../../../shared/errors.ts'
-import { knownError } from '../../util/assets.ts'
 import { trackPending } from '../../util/concurrency.ts'
 import { wait as waitByClock } from '../dependencies.ts'
 import { findClient } from '../providers/client-store.ts'
 import { refusalError } from '../providers/errors.ts'
+import { LoginError, toLoginCommand } from '../providers/login-error.ts'
 import { findProvider } from '../providers/providers.ts'
 import type { OAuthServices } from '../services.ts'
 import { type Grant, isLoginOver, type TokenRecord } from '../tokens/token-record.ts'
@@ -26,8 +26,7 @@ import {
   type Outcome,
   PendingLogins,
   randomText,
-  toClientFlags,
-  withClientFlags,
+  toClientOptions,
 } from './pending-logins.ts'
 import { readStoredLogin, saveGrant } from './save-grant.ts'
 
@@ -96,13 +95,12 @@ export class Logins {
       before,
       now: Date.now(),
     })
-    const clientFlags = toClientFlags(client, known)
+    const clientOptions = toClientOptions(client, known)
     const endpoints = await discover(provider, this.#closing.signal)
-    const login = { provider, client, clientFlags, areScopesChosen, endpoints }
+    const login = { provider, client, clientOptions, areScopesChosen, endpoints }
     if (!request.device) return this.#startInBrowser(login, scopes)
     const started = await this.#devices.start(login, scopes).catch((error: unknown) => {
-      if (!(error instanceof DoorwardError)) throw error
-      throw withClientFlags(error, provider.name, clientFlags)
+      throw error instanceof LoginError ? error.withOptions(clientOptions) : error
     })
     log.info({ provider: provider.name }, 'login by device code started')
     return started
@@ -166,7 +164,7 @@ export class Logins {
   async #startInBrowser(
     login: Pick<
       CodeAttempt,
-      'provider' | 'client' | 'clientFlags' | 'areScopesChosen' | 'endpoints'
+      'provider' | 'client' | 'clientOptions' | 'areScopesChosen' | 'endpoints'
     >,
     scopes: readonly string[],
   ): Promise<StartedLogin> {
@@ -212,13 +210,8 @@ export class Logins {
       throw new DoorwardError('callback-invalid', 'no login is waiting for this answer')
     const { provider, scopes } = attempt
     const outcome = await this.#complete(attempt, parameters)
-    const flags = outcome.status === 'authorized' ? '' : attempt.clientFlags
-    return resultPage(
-      provider.title,
-      `doorward oauth login ${provider.name}${flags}`,
-      outcome,
-      scopes,
-    )
+    const options = outcome.status === 'authorized' ? {} : attempt.clientOptions
+    return resultPage(provider.title, toLoginCommand(provider.name, options), outcome, scopes)
   }
 
   /** Finishes the login of a valid answer; throws for another one, and the login stays pending. */
@@ -252,17 +245,21 @@ export class Logins {
       const grant = await exchangeCode({ ...attempt, parameters }, signal)
       return this.#pending.settle(attempt, await this.#save(attempt, grant, signal))
     } catch (error) {
-      return this.#pending.settle(attempt, { status: 'failed', error: this.#toKnownError(error) })
+      return this.#pending.settle(attempt, {
+        status: 'failed',
+        error: this.#toKnownError(attempt, error),
+      })
     }
   }
 
   readonly #save = (attempt: Attempt, grant: Grant, signal: AbortSignal): Promise<Outcome> =>
     saveGrant(this.#services, this.#pending, attempt, grant, signal)
 
-  readonly #toKnownError = (error: unknown): DoorwardError => {
-    const { log } = this.#services.dependencies
-    if (!(error instanceof DoorwardError)) log.error({ error: errorName(error) }, 'login failed')
-    return knownError(error)
+  readonly #toKnownError = ({ provider }: Attempt, error: unknown): DoorwardError => {
+    if (error instanceof DoorwardError) return error
+    this.#services.dependencies.log.error({ error: errorName(error) }, 'login failed')
+    const next = { provider: provider.name, first: 'see doorward daemon logs' }
+    return new LoginError('internal', 'something went wrong inside the daemon', next)
   }
 
   #onEnd({ loginId, provider }: Attempt, outcome: Outcome): void {

@@ -5,7 +5,8 @@ import { DoorwardError } from '../../../shared/errors.ts'
 import { type LongTimeout, longTimeout } from '../../util/abort.ts'
 import type { Client } from '../providers/client-store.ts'
 import type { Endpoints } from '../providers/discovery.ts'
-import { registerHint } from '../providers/errors.ts'
+import { toRegisterHint } from '../providers/errors.ts'
+import { LoginError, type LoginOptions } from '../providers/login-error.ts'
 import type { Provider } from '../providers/providers.ts'
 
 /** What a login was started with, for both kinds of login. */
@@ -13,8 +14,8 @@ type LoginStart = {
   readonly loginId: string
   readonly provider: Provider
   readonly client: Client
-  /** The options of `oauth login` that name the client, if the next login needs them again. */
-  readonly clientFlags: string
+  /** What the next login needs again, where this one does not work. */
+  readonly clientOptions: LoginOptions
   readonly endpoints: Endpoints
   readonly scopes: readonly string[]
   /** True where they are not the provider's default. */
@@ -99,10 +100,10 @@ export class PendingLogins {
     const expire = () =>
       this.settle(attempt, {
         status: 'expired',
-        error: new DoorwardError(
+        error: new LoginError(
           'login-expired',
           `the login to ${attempt.provider.name} was not finished in time`,
-          { hint: expiredHint(attempt) },
+          { provider: attempt.provider.name, first: expiredHint(attempt) },
         ),
       })
     this.#entries.set(attempt.loginId, {
@@ -148,7 +149,7 @@ export class PendingLogins {
   settle(attempt: Attempt, ended: Outcome): Outcome {
     const entry = this.#getEntry(attempt.loginId)
     if (entry.outcome) return entry.outcome
-    const outcome = withFlagsInHint(attempt, ended)
+    const outcome = withClientOptions(attempt, ended)
     entry.outcome = outcome
     attempt.control.abort()
     entry.timer?.clear()
@@ -225,54 +226,36 @@ export class PendingLogins {
   }
 }
 
-const withFlagsInHint = ({ provider, clientFlags }: Attempt, ended: Outcome): Outcome =>
-  ended.status === 'authorized'
-    ? ended
-    : { ...ended, error: withClientFlags(ended.error, provider.name, clientFlags) }
+/** Adds to an error what the next login needs again. */
+const withClientOptions = ({ provider, clientOptions }: Attempt, ended: Outcome): Outcome => {
+  if (ended.status === 'authorized') return ended
+  const { error } = ended
+  const { code, message, hint } = error
+  if (error instanceof LoginError) return { ...ended, error: error.withOptions(clientOptions) }
+  if (hint !== undefined) return ended
+  const next = { provider: provider.name, options: clientOptions }
+  return { ...ended, error: new LoginError(code, message, next) }
+}
 
 /** A provider that does not know the redirect URI shows an error to the user and sends nothing back. */
-const expiredHint = (attempt: Attempt): string => {
-  const { name, title } = attempt.provider
-  if (attempt.kind !== 'code') return `doorward oauth login ${name}`
-  const register = registerHint(attempt.provider, attempt.redirectUri)
-  return `if ${title} showed an error about the redirect URI, ${register}; then: doorward oauth login ${name}`
-}
+const expiredHint = (attempt: Attempt): string | undefined =>
+  attempt.kind === 'code'
+    ? `if ${attempt.provider.title} showed an error about the redirect URI, ${toRegisterHint(attempt.provider, attempt.redirectUri)}`
+    : undefined
 
 const isWaiting = (entry: Entry): boolean => !entry.outcome && entry.phase === 'waiting'
 
 const describeEntry = (entry: Entry): string => entry.outcome?.status ?? 'being finished'
 
 /**
- * The options of `oauth login` that name this client, if the next login needs them again: a client is only
- * remembered once a login has worked. Empty when the next login needs none.
+ * The options that name this client, if the next login needs them again: a client is only remembered once a
+ * login has worked.
  */
-export const toClientFlags = (client: Client, known: Client | undefined): string => {
+export const toClientOptions = (client: Client, known: Client | undefined): LoginOptions => {
   const isIdNew = client.clientId !== known?.clientId
   const isSecretNew =
     client.clientSecret !== undefined && (isIdNew || client.clientSecret !== known?.clientSecret)
   // Safe in any shell; a client id is not a secret.
-  const id = /^[\w.:@/+-]+$/.test(client.clientId) ? client.clientId : 'ID'
-  return `${isIdNew ? ` --client-id ${id}` : ''}${isSecretNew ? ' --client-secret-stdin' : ''}`
-}
-
-/** Adds these options to a hint that says to log in to this provider. */
-export const withClientFlags = (
-  error: DoorwardError,
-  provider: string,
-  flags: string,
-): DoorwardError => {
-  if (flags === '') return error
-  const command = `doorward oauth login ${provider}`
-  const { code, message, cause, hint = command } = error
-  const at = hint.lastIndexOf(command)
-  if (at < 0) return error
-  const given = hint.slice(at + command.length)
-  if (/^[\w@-]/.test(given)) return error
-  const added = flags
-    .split(/ (?=--)/)
-    .filter((flag) => flag !== '' && !given.includes(flag.split(' ')[0] ?? ''))
-    .map((flag) => ` ${flag}`)
-    .join('')
-  const start = hint.slice(0, at + command.length)
-  return new DoorwardError(code, message, { cause, hint: `${start}${added}${given}` })
+  const clientId = /^[\w.:@/+-]+$/.test(client.clientId) ? client.clientId : 'ID'
+  return { ...(isIdNew && { clientId }), ...(isSecretNew && { secret: true }) }
 }

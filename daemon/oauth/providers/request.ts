@@ -24,6 +24,18 @@ export const requestOptions = (endpoint: string, signal: AbortSignal, limitMs = 
     ),
 })
 
+/**
+ * True for an address that may be asked or opened: https, or http on loopback if `source`, which named it, is
+ * on loopback too; not one that seems to lead elsewhere (`https://github.com@evil.example`).
+ */
+export const isSafeAddress = (address: string, source: string): boolean => {
+  if (!URL.canParse(address)) return false
+  const { protocol, username, password } = new URL(address)
+  if (username !== '' || password !== '') return false
+  const isLocal = protocol === 'http:' && isLoopbackUrl(address) && isLoopbackUrl(source)
+  return protocol === 'https:' || isLocal
+}
+
 /** Fetch over our own client, for its proxy and certificates. */
 const fetchFromProvider = async (
   url: string,

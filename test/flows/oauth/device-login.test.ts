@@ -59,9 +59,12 @@ describe('a login by device code', () => {
         home: daemon.home,
       })
       assert.deepEqual([code, stdout], [1, ''])
-      assert.match(stderr, /the device flow is not enabled in the settings of your app at GitHub/)
+      assert.match(
+        stderr,
+        /GitHub does not allow this app to log in this way \(device_flow_disabled/,
+      )
       assert.match(stderr, /github\.com\/settings\/developers/)
-      assert.match(stderr, /log in without it: doorward oauth login github/)
+      assert.match(stderr, /may use the device flow, or log in without --device/)
     } finally {
       await daemon.stop()
       github.close()

@@ -74,7 +74,7 @@ describe('any request to the callback', () => {
         assert.deepEqual(more, [])
         if (known !== undefined) assert.ok(iss === issuer || (iss === undefined && !issuerRequired))
         else if (iss !== undefined) assert.equal(new URL(iss).origin, issuer)
-        if (answer.kind === 'error') assert.match(answer.error, /^[a-z_ ]{1,48}$/)
+        if (answer.kind === 'error') assert.match(answer.code, /^[a-z_ ]{1,48}$/)
         else {
           assert.equal(parameters.getAll('code').length, 1)
           assert.notEqual(parameters.get('code'), '')

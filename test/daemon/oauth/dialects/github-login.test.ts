@@ -248,12 +248,12 @@ describe('login to a GitHub', () => {
     assert.deepEqual(login.error, {
       code: 'provider-refused',
       message:
-        'GitHub also requires the client secret of your app (incorrect_client_credentials: The client_id and/or client_secret passed are incorrect)',
-      hint: 'copy it from the settings of the app at https://github.com/settings/developers, then: doorward oauth login github --client-secret-stdin',
+        'GitHub does not accept the client id without a secret (incorrect_client_credentials: The client_id and/or client_secret passed are incorrect)',
+      hint: 'compare the client id with the settings of the app at https://github.com/settings/developers and copy its secret, then: doorward oauth login github --client-secret-stdin',
     })
   })
 
-  it('tells a wrong secret from an unknown client id', async () => {
+  it('names a wrong secret, and an unknown client id', async () => {
     await start({}, noSecret)
     const wrong = await logIn({ clientSecret: 'not-this-one' })
     assert.match(wrong.login.error?.message ?? '', /does not accept the client id and secret/)
@@ -263,7 +263,8 @@ describe('login to a GitHub', () => {
     const state = new URL(started.authorizationUrl).searchParams.get('state') ?? ''
     await visit(`${origin}${pathname}?code=any&state=${state}`)
     const { error } = await app.ended(started.loginId)
-    assert.equal(error?.message, 'GitHub knows no app with this client id (invalid_client)')
+    assert.match(error?.message ?? '', /does not accept the client id .*\(invalid_client\)$/)
+    assert.match(error?.hint ?? '', /^compare the client id with .* --client-id nobody /)
   })
 
   it('ends when the person denies it', async () => {

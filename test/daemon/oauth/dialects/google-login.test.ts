@@ -127,8 +127,8 @@ describe('login to a Google', () => {
     assert.deepEqual(login.error, {
       code: 'provider-refused',
       message:
-        'Google also requires the client secret of your app (invalid_request: client_secret is missing)',
-      hint: 'copy it from the settings of the app at https://console.cloud.google.com/apis/credentials, then: doorward oauth login google --client-secret-stdin',
+        'Google does not accept the client id without a secret (invalid_request: client_secret is missing)',
+      hint: 'compare the client id with the settings of the app at https://console.cloud.google.com/apis/credentials and copy its secret, then: doorward oauth login google --client-secret-stdin',
     })
     assert.match(page.text, /console\.cloud\.google\.com/)
     assert.match(textOf(page.text), /doorward oauth login google --client-secret-stdin$/m)

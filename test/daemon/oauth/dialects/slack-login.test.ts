@@ -116,8 +116,8 @@ describe('login to a Slack', () => {
     const { login } = await logIn()
     assert.deepEqual(login.error, {
       code: 'provider-refused',
-      message: 'Slack also requires the client secret of your app (bad_client_secret)',
-      hint: 'turn on PKCE for the app, or copy it from the settings of the app at https://api.slack.com/apps, then: doorward oauth login slack --client-secret-stdin',
+      message: 'Slack does not accept the client id without a secret (bad_client_secret)',
+      hint: 'compare the client id with the settings of the app at https://api.slack.com/apps and copy its secret, or turn on PKCE for the app, then: doorward oauth login slack --client-secret-stdin',
     })
   })
 

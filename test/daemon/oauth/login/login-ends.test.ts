@@ -68,6 +68,7 @@ describe('end of a login', () => {
     assert.deepEqual((await waiting).error, {
       code: 'login-cancelled',
       message: 'the login was cancelled',
+      hint: 'doorward oauth login mine',
     })
     await assert.rejects(visit(callback), { code: 'ECONNREFUSED' })
     assert.equal((await app.send('DELETE', `/oauth/logins/${loginId}`)).status, 204)

@@ -14,13 +14,13 @@ describe('read callback', () => {
     ['code=c&iss=https://id.example/any', anyIssuer, { kind: 'code' }],
     ['code=c', known, { kind: 'code' }],
     ['code=c&iss=https://id.example', promised, { kind: 'code' }],
-    ['error=access_denied&code=c', known, { kind: 'error', error: 'access_denied' }],
+    ['error=access_denied&code=c', known, { kind: 'error', code: 'access_denied' }],
     [
       'error=invalid_scope&error_description=no%20such%0Ascope.',
       known,
-      { kind: 'error', error: 'invalid_scope', explanation: 'no such scope' },
+      { kind: 'error', code: 'invalid_scope', explanation: 'no such scope' },
     ],
-    ['error=%3Cscript%3E', known, { kind: 'error', error: 'unnamed error' }],
+    ['error=%3Cscript%3E', known, { kind: 'error', code: 'unnamed error' }],
   ] as const
   for (const [query, expected, result] of good)
     it(`reads ${query}`, () =>

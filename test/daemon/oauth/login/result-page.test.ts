@@ -1,14 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'mocha'
 import { resultPage } from '../../../../daemon/oauth/login/callback-page.ts'
+import { LoginError } from '../../../../daemon/oauth/providers/login-error.ts'
 import { DoorwardError } from '../../../../shared/errors.ts'
 
 const command = 'doorward oauth login mine'
-const failed = (hint?: string) =>
-  resultPage('Mine', command, {
-    status: 'failed',
-    error: new DoorwardError('provider-refused', 'mine refused', { hint }),
-  })
+const failed = (error: DoorwardError) => resultPage('Mine', command, { status: 'failed', error })
 
 describe('result page', () => {
   it('asks for nothing more when nothing is missing', () => {
@@ -33,22 +30,24 @@ describe('result page', () => {
     assert.equal(page.command, String.raw`doorward oauth login mine --scopes '$(id),it'\''s'`)
   })
 
-  it('shows the command that a hint ends with, and its words before', () => {
-    const page = failed('do this, then: doorward daemon restart')
-    assert.equal(page.message, 'Mine refused. Do this.')
+  it('shows what to do first, and the command after it', () => {
+    const next = { provider: 'mine', first: 'copy the secret', options: { secret: true } } as const
+    const page = failed(new LoginError('provider-refused', 'mine refused', next))
+    assert.equal(page.message, 'Mine refused. Copy the secret.')
     assert.deepEqual(
       [page.advice, page.command],
-      ['You can close this window. Then:', 'doorward daemon restart'],
+      ['You can close this window. Then:', `${command} --client-secret-stdin`],
     )
   })
 
-  it('shows how to start again where a hint names no command', () => {
-    for (const [hint, message] of [
-      ['try again later', 'Mine refused. Try again later.'],
-      [command, 'Mine refused.'],
-      [undefined, 'Mine refused.'],
+  it('shows how to start again where nothing has to be done first', () => {
+    const later = { hint: 'try again later' }
+    for (const [error, message] of [
+      [new DoorwardError('provider-unavailable', 'no', later), 'No. Try again later.'],
+      [new LoginError('provider-refused', 'no', { provider: 'mine' }), 'No.'],
+      [new DoorwardError('provider-refused', 'no'), 'No.'],
     ] as const) {
-      const page = failed(hint)
+      const page = failed(error)
       assert.deepEqual([page.message, page.command], [message, command])
       assert.equal(page.advice, 'You can close this window. To try again:')
     }

@@ -150,7 +150,7 @@ describe('provider that misbehaves', () => {
         /nonce is required/,
       ],
       [418, { error: 'ERR 42', error_description: 'no tea' }, /error with status 418: no tea/],
-      [200, { id_token: 'x.y.z', token_type: 'Bearer' }, /without a usable access_token/],
+      [200, { id_token: 'x.y.z', token_type: 'Bearer' }, /"access_token" property must be/],
     ]
     const answer = { status: 200, body: {} }
     await startWith(endpoints, () => ({
