@@ -29,14 +29,15 @@ import { collectWhenIdle, createMemory } from './state.ts'
 import { Tunnel } from './tunnel/tunnel.ts'
 import { createKeepSecret } from './webhook/senders/accept-handshake.ts'
 import { createOccasion } from './webhook/visits.ts'
-import { tryOutRoutes } from './webhook/dry-run.ts'
+import { tryOutRoutes } from './webhook/try-out-routes.ts'
 import { createEngine } from './webhook/engine.ts'
 import { Workspaces } from './workspace/workspaces.ts'
 import { createDeliveryWaiters } from './webhook/payload-shape.ts'
 import { createRejectionLog } from './webhook/rejection-log.ts'
 import { cancelEvent, retryEvent, runEventAgain } from './webhook/events/control.ts'
 import { KeptPayloads } from './webhook/events/kept-payloads.ts'
-import { acceptFetched, type PipelineParts } from './webhook/pipeline.ts'
+import { acceptFetched } from './webhook/pipeline.ts'
+import type { PipelineParts } from './webhook/steps.ts'
 import { serveWebhooks } from './webhook/routes.ts'
 import { fetchText, RemoteKeys } from './webhook/senders/remote-keys.ts'
 import { diagnoseWithBudget } from './webhook/signatures/diagnosis.ts'
@@ -262,7 +263,7 @@ const createRequestHandlers = (
   services: Services,
   { apiToken, catchUp, hooks, tunnel, restarter, shutdown, cancelRemote }: Control,
 ): (() => Apps) => {
-  const { home, memory, live, leadership, succession, stream, learners, loopGuard, log } = services
+  const { home, memory, live, leadership, succession, stream, learners, log } = services
   const { port } = services.listeners
   const { events } = memory
   const noteActivity = collectWhenIdle()
@@ -300,9 +301,8 @@ const createRequestHandlers = (
         tryOutRoutes({
           current: live.current,
           learners,
-          loopGuard,
           remoteKeys,
-          limits: memory,
+          facts: parts,
           homeFolder: home.root,
         }),
       ],

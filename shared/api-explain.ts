@@ -99,6 +99,8 @@ export const explanationSchema = ruleExplanationSchema.extend({
   handshake: z.string().optional(),
   /** It is about a comment or message that this home wrote, and is ignored to prevent a loop. */
   ownComment: z.boolean().optional(),
+  /** The events that this delivery became before: it would not run again. */
+  duplicateOf: z.array(z.string()).optional(),
   /** All rules of a webhook that has rules, in their order. */
   rules: z.array(ruleExplanationSchema).optional(),
 })

@@ -2,7 +2,7 @@ import { DoorwardError } from '../../shared/errors.ts'
 import { deferToTickEnd } from '../http/turn-batching.ts'
 import { cancelled, longTimeout } from '../util/abort.ts'
 import type { ByteBudget } from '../util/byte-budget.ts'
-import type { Job, Queue, QueueLimits } from './queue.ts'
+import type { Job, Queue, QueueLimits, QueueResult } from './queue.ts'
 
 /** The abort reason for a job whose program gets little time to exit on its own (`agents/process.ts`). */
 const immediately = 'immediately'
@@ -86,10 +86,15 @@ export class EventQueue implements Queue {
   }
 
   add(job: Job): void {
-    this.addAll([job])
+    this.#take([job])
   }
 
-  addAll(jobs: readonly Job[]): undefined {
+  async addAll(jobs: readonly Job[]): Promise<readonly QueueResult[]> {
+    this.#take(jobs)
+    return jobs.map(() => 'queued')
+  }
+
+  #take(jobs: readonly Job[]): void {
     const bytes = jobs.reduce((sum, job) => sum + job.bytes, 0)
     if (this.#isDraining)
       throw new DoorwardError('stopping', 'the daemon is stopping', {
@@ -104,6 +109,7 @@ export class EventQueue implements Queue {
     if (!this.#budget.take(bytes))
       throw queueFull('queue.max_bytes is used up by bodies being read and events waiting')
     for (const job of jobs) this.#append(job)
+    for (const { accepted } of jobs) accepted?.()
   }
 
   addAccepted(job: Job): void {

@@ -15,6 +15,8 @@ export type Job = {
   readonly agentName: string
   /** How many jobs of this agent may run at once. */
   readonly agentConcurrency: number
+  /** Called once the queue has the job, in the same turn and before it runs. */
+  readonly accepted?: (() => void) | undefined
   /** The memory that it takes while it waits. */
   readonly bytes: number
   /** What its agent is asked, on another machine too; undefined where no agent has to run. */
@@ -47,10 +49,10 @@ export type QueueLimits = {
 export type Queue = {
   /**
    * Takes all jobs or none; each then runs or is dropped. Throws `queue-full` (count or bytes),
-   * `body-too-large` where they could never fit, or `stopping`. A promise where another machine has to confirm
-   * them: it says of each what became of it.
+   * `body-too-large` where they could never fit, or `stopping`. Where another machine has to confirm them,
+   * some can be refused.
    */
-  readonly addAll: (jobs: readonly Job[]) => Promise<readonly Placed[]> | undefined
+  readonly addAll: (jobs: readonly Job[]) => Promise<readonly QueueResult[]>
   /** Takes one that its owner runs again. */
   readonly add: (job: Job) => void
   /** Takes a job that another process has accepted, whatever the limits are here. */
@@ -78,5 +80,5 @@ export type Queue = {
   readonly machines?: () => Pick<Status, 'broker' | 'machines'>
 }
 
-/** What became of a job that another machine had to confirm. */
-export type Placed = 'queued' | 'duplicate' | DoorwardError
+/** What became of a job: another machine may have it already, or cannot confirm it. */
+export type QueueResult = 'queued' | 'duplicate' | DoorwardError

@@ -5,7 +5,7 @@ import type { Log } from '../log/log.ts'
 import type { TokenRecord } from '../oauth/tokens/token-record.ts'
 import type { Memory } from '../state.ts'
 import { type Address, type Channel, type FromNew, type FromOld, protocol } from './protocol.ts'
-import { copyError } from './error-copy.ts'
+import { copyError } from '../util/error-copy.ts'
 import { restoreEvent, restoreLateEvent, restoreSnapshot, type Snapshot } from './snapshot.ts'
 
 /*

@@ -2,7 +2,7 @@ import type { ChildProcess } from 'node:child_process'
 import { Server } from 'node:net'
 import type { Place } from '../http/server.ts'
 import type { TokenRecord } from '../oauth/tokens/token-record.ts'
-import type { ErrorCopy } from './error-copy.ts'
+import type { ErrorCopy } from '../util/error-copy.ts'
 import type { EventCopy, LateEvent, Snapshot } from './snapshot.ts'
 
 /*

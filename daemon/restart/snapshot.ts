@@ -1,12 +1,10 @@
 import type { EventRecord } from '../../shared/api.ts'
-import type { ResolvedTarget } from '../delivery/sender.ts'
 import type { EventsSnapshot } from '../events/event-store.ts'
 import type { Detail } from '../events/event-texts.ts'
 import { isFinal } from '../events/event-record.ts'
 import type { Job } from '../queue/queue.ts'
 import type { Memory } from '../state.ts'
-import type { AcceptedEvent } from '../webhook/events/accepted-event.ts'
-import { copyError, type ErrorCopy, toError } from './error-copy.ts'
+import { type EventOnWire, fromWire, toWire } from '../webhook/events/accepted-event.ts'
 
 /*
  * What one daemon knows, in a form that another process can go on with. Times of `performance.now()` mean
@@ -16,7 +14,7 @@ import { copyError, type ErrorCopy, toError } from './error-copy.ts'
 export type Snapshot = DeliveryState & {
   readonly events: EventsSnapshot
   readonly counts: ReturnType<Memory['counts']['snapshot']>
-  readonly kept: readonly (readonly [id: string, event: AcceptedCopy])[]
+  readonly kept: readonly (readonly [id: string, event: EventOnWire])[]
   readonly deliveries: ReturnType<Memory['deliveries']['snapshot']>
   readonly rateLimits: ReturnType<Memory['rateLimits']['snapshot']>
   /** An older version has none. */
@@ -34,15 +32,6 @@ type DeliveryState = {
 
 type QueuedCopy = Pick<Job, 'id' | 'onlyDelivers'>
 
-/** An accepted event but its prompt, which the event store has; keys of signatures stay behind. */
-export type AcceptedCopy = Omit<AcceptedEvent, 'prompt' | 'targets'> & {
-  readonly targets: readonly TargetCopy[]
-}
-
-type TargetCopy =
-  | Exclude<ResolvedTarget, { kind: 'invalid' }>
-  | { readonly text: string; readonly kind: 'invalid'; readonly error: ErrorCopy }
-
 /** A change of one event after the snapshot, while the old process finishes what it runs. */
 export type EventCopy = Partial<DeliveryState> & {
   readonly record: EventRecord
@@ -53,7 +42,7 @@ export type EventCopy = Partial<DeliveryState> & {
 export type LateEvent = QueuedCopy & {
   readonly record: EventRecord
   readonly detail: Detail
-  readonly accepted: AcceptedCopy
+  readonly accepted: EventOnWire
 }
 
 export const takeSnapshot = (memory: Memory, queued: readonly Job[]): Snapshot => {
@@ -65,7 +54,7 @@ export const takeSnapshot = (memory: Memory, queued: readonly Job[]): Snapshot =
     kept: memory.kept.entries().map(([id, event]) => {
       // What runs, finishes here.
       const payload = isQueued.has(id) ? event.payload : undefined
-      return [id, copyAccepted({ ...event, payload })]
+      return [id, toWire({ ...event, payload })]
     }),
     deliveries: memory.deliveries.snapshot(now),
     rateLimits: memory.rateLimits.snapshot(now),
@@ -136,7 +125,7 @@ export const copyLateEvent = (
     onlyDelivers,
     record,
     detail: { prompt: event.prompt },
-    accepted: copyAccepted(event),
+    accepted: toWire(event),
   }
 }
 
@@ -149,48 +138,10 @@ export const restoreLateEvent = (memory: Memory, { id, record, ...late }: LateEv
   if (late.accepted.delivery) deliveries.remember(late.accepted.delivery, id, performance.now())
 }
 
-export const copyAccepted = ({
-  webhook,
-  receivedAt,
-  known,
-  payload,
-  targets,
-  updateKey,
-  code,
-  workspace,
-  context,
-  coalesced,
-  delivery,
-}: AcceptedEvent): AcceptedCopy => {
-  const { path, agentName, agent, values, deliverEmpty, allowsWorkflows } = webhook
-  return {
-    webhook: { path, agentName, agent, values, deliverEmpty, allowsWorkflows },
-    receivedAt,
-    known,
-    payload,
-    targets: targets.map((target) =>
-      target.kind === 'invalid' ? { ...target, error: copyError(target.error) } : target,
-    ),
-    updateKey,
-    code,
-    workspace,
-    context,
-    coalesced,
-    delivery,
-  }
-}
-
-const restoreAccepted = (
-  { events, kept, groups }: Memory,
-  id: string,
-  copy: AcceptedCopy,
-): void => {
+const restoreAccepted = ({ events, kept, groups }: Memory, id: string, copy: EventOnWire): void => {
   const prompt = events.get(id)?.prompt
   if (prompt === undefined) return
-  const targets = copy.targets.map((target): ResolvedTarget =>
-    target.kind === 'invalid' ? { ...target, error: toError(target.error) } : target,
-  )
-  kept.keep(id, { ...copy, prompt, targets })
+  kept.keep(id, fromWire(copy, prompt))
   const { coalesced } = copy
   const state = events.record(id)?.state
   if (coalesced && (state === 'running' || state === 'delivering'))

@@ -34,23 +34,15 @@ export const checkBodyTimestamp = (
 /** How old a delivery may be that was never seen: only where one that was seen is recognised. */
 export const getLateSeconds = (
   { scheme, dedupe }: CompiledWebhook,
-  deliveryId: DeliveryId | undefined,
+  deliveryId: string | undefined,
 ): number =>
   dedupe === 'body' || (dedupe === 'id' && deliveryId !== undefined) ? (scheme.lateSeconds ?? 0) : 0
 
-export type DeliveryId = {
-  readonly id: string
-  /** True when the signature covers the id, so that no one can send the same delivery under another. */
-  readonly signed: boolean
-}
-
 /** The verified part of a delivery. */
-type VerifiedDelivery = {
+type VerifiedParts = {
   readonly payload: Payload
   /** The id in a header that the signature covers, if there is one. */
   readonly signedId: string | undefined
-  /** False for a webhook without a secret. */
-  readonly isSigned: boolean
 }
 
 /**
@@ -62,20 +54,18 @@ type VerifiedDelivery = {
 export const getDeliveryId = (
   { deliveryId }: SignatureScheme,
   headers: SignatureHeaders,
-  verified?: VerifiedDelivery,
-): DeliveryId | undefined => {
+  verified?: VerifiedParts,
+): string | undefined => {
   // However long it is: no signature covers the other headers.
-  if (verified?.signedId !== undefined) return { id: verified.signedId, signed: true }
+  if (verified?.signedId !== undefined) return verified.signedId
   if (verified && deliveryId.body !== undefined) {
     const id = valueAt(verified.payload, deliveryId.body.split('.'))
     const text = typeof id === 'number' ? String(id) : id
-    if (typeof text === 'string' && text !== '')
-      return { id: shown(text), signed: verified.isSigned }
+    if (typeof text === 'string' && text !== '') return shown(text)
   }
   for (const name of deliveryId.headers) {
     const [value, second] = headers[name] ?? []
-    if (value !== undefined && value !== '' && second === undefined)
-      return { id: shown(value), signed: false }
+    if (value !== undefined && value !== '' && second === undefined) return shown(value)
   }
   return undefined
 }

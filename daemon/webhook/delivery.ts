@@ -1,13 +1,18 @@
 import type { KeyObject } from 'node:crypto'
-import type { Stage } from '../../shared/api.ts'
+import type { IncomingMessage } from 'node:http'
+import type { EventRecord, Stage } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
-import type { AcceptedEvent } from './events/accepted-event.ts'
-import type { CompiledRule, CompiledWebhook } from './compiled-webhook.ts'
-import { type DeliveryId, getDeliveryId } from './delivery-id.ts'
 import type { EventStore } from '../events/event-store.ts'
+import type { CompiledRule, CompiledWebhook } from './compiled-webhook.ts'
+import type { Decision } from './decide.ts'
+import { getDeliveryId } from './delivery-id.ts'
+import type { Engine } from './engine.ts'
+import { type AcceptedEvent, toKnown } from './events/accepted-event.ts'
+import type { ReadDelivery, VerifiedDelivery } from './read-delivery.ts'
+import type { ReceivedBody } from './receive.ts'
 import type { RejectionLog } from './rejection-log.ts'
-import type { FetchText } from './senders/remote-keys.ts'
 import type { Reply } from './senders/handshakes.ts'
+import type { FetchText } from './senders/remote-keys.ts'
 import type { SignatureHeaders } from './signatures/header.ts'
 
 export type Status = 'accepted' | 'filtered' | 'duplicate' | 'ping' | 'challenge'
@@ -19,28 +24,41 @@ export type Accepted = {
   /** The response, for a sender that takes no 202 with JSON. */
   readonly reply?: Reply
   /** All events of a delivery for several rules; `id` is the first. */
-  readonly events?: readonly {
-    readonly id: string
-    readonly status: Status
-    readonly rule: string | undefined
-  }[]
+  readonly events?: readonly EventOfRule[]
 }
 
-/** A delivery in the pipeline, and what is known about it so far. */
+export type EventOfRule = {
+  readonly id: string
+  readonly status: Status
+  readonly rule: string | undefined
+}
+
+/** A delivery in the pipeline: how it came in, and what its steps have found so far. */
 export type Delivery = {
   readonly webhook: CompiledWebhook
+  readonly engine: Engine
   readonly headers: SignatureHeaders
   readonly receivedAt: Date
+  /** One of both: it was sent here, or it was read from the API of its sender. */
+  readonly request: IncomingMessage | undefined
+  readonly fetched: Buffer | undefined
+  readonly source: 'api' | undefined
   stage: Stage
   size: number
-  deliveryId: DeliveryId | undefined
-  signed: boolean | undefined
-  /** Read from the API of the sender. */
-  readonly source?: 'api'
-  reply: Reply | undefined
+  /** Raw bytes, counted in the budget until they are released. */
+  body: ReceivedBody | undefined
   remoteKey: KeyObject | undefined
+  verified: VerifiedDelivery | undefined
+  read: ReadDelivery | undefined
+  decision: Decision | undefined
+  reply: Reply | undefined
+  /** The rules that run it, and their events. */
+  due: readonly DueEvent[]
 }
 
+export type DueEvent = { readonly rule: CompiledRule; readonly event: AcceptedEvent }
+
+/** What records and answers a request that runs no agent. */
 export type ContactParts = {
   readonly events: EventStore
   readonly refusals: RejectionLog
@@ -51,19 +69,12 @@ export type ContactParts = {
   readonly fetchText: FetchText
 }
 
-/** Without a rule for a delivery that runs none. */
-export const toKnownDelivery = (
-  { webhook: { path, rules }, size, deliveryId, signed, source }: Delivery,
-  rule: CompiledRule | undefined = rules.length === 1 ? rules[0] : undefined,
-): AcceptedEvent['known'] => ({
-  webhook: path,
-  rule: rule?.name,
-  agent: rule?.agentName ?? null,
-  size,
-  deliveryId: deliveryId?.id,
-  signed,
-  source,
-})
+/** What is known of a delivery; only a verified one has an id that is proved. */
+const toFields = (delivery: Delivery, rule?: CompiledRule): ReturnType<typeof toKnown> => {
+  const { webhook, headers, size, source, read } = delivery
+  const deliveryId = read ? read.deliveryId : getDeliveryId(webhook.scheme, headers)
+  return toKnown(webhook, { size, deliveryId, signed: read?.signed, source }, rule)
+}
 
 /** What the event of a request without a delivery names. */
 export const toContact = ({ path, rules }: CompiledWebhook) => ({
@@ -72,37 +83,33 @@ export const toContact = ({ path, rules }: CompiledWebhook) => ({
   size: 0,
 })
 
-/** Adds the event of a delivery that runs no agent. */
-export const pass = (
+/** Adds the event of a delivery, or of one rule, that runs no agent. */
+export const addFiltered = (
   delivery: Delivery,
-  status: Status,
-  detail: string,
-  { events }: ContactParts,
-): Accepted => {
-  const state = status === 'duplicate' ? 'duplicate' : 'filtered'
-  const { id } = events.add(delivery.receivedAt, { state, detail, ...toKnownDelivery(delivery) })
-  return toAccepted(delivery, id, status)
-}
+  why: Pick<EventRecord, 'detail' | 'code' | 'about'> & {
+    readonly state: 'filtered' | 'duplicate'
+  },
+  events: EventStore,
+  rule?: CompiledRule,
+): string => events.add(delivery.receivedAt, { ...why, ...toFields(delivery, rule) }).id
 
 export const toAccepted = ({ reply }: Delivery, id: string, status: Status): Accepted =>
   reply ? { id, status, reply } : { id, status }
 
+/** Adds the event of a delivery, or of one rule, that is refused. */
 export const addRejected = (
   delivery: Delivery,
   error: unknown,
-  { events, refusals }: ContactParts,
+  { events, refusals }: Pick<ContactParts, 'events' | 'refusals'>,
   rule?: CompiledRule,
 ): void => {
-  const { webhook, headers, stage } = delivery
-  // Without verification, the id is an unproven claim.
-  delivery.deliveryId ??= getDeliveryId(webhook.scheme, headers)
   const refused = error instanceof DoorwardError ? error : undefined
   const why = {
     state: 'rejected' as const,
-    stage,
+    stage: delivery.stage,
     code: refused?.code ?? 'internal',
     detail: refused?.localDetail ?? refused?.message,
   }
-  const { id } = events.add(delivery.receivedAt, { ...why, ...toKnownDelivery(delivery, rule) })
-  refusals.note({ event: id, webhook: webhook.path, ...why })
+  const { id } = events.add(delivery.receivedAt, { ...why, ...toFields(delivery, rule) })
+  refusals.note({ event: id, webhook: delivery.webhook.path, ...why })
 }

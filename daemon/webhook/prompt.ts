@@ -7,7 +7,7 @@ import type { Piece } from '../../shared/liquid.ts'
 import type { ContextName, PromptTemplate, Template } from '../../shared/templates.ts'
 import { textOfValue, valueAt } from '../util/payload-path.ts'
 import { findSubject, type Subject } from '../workspace/context/subject.ts'
-import type { EventScope } from './event-scope.ts'
+import type { EventScope } from './read-delivery.ts'
 import { sanitize } from './sanitize.ts'
 
 /** How values of the payload are inserted into a prompt. */

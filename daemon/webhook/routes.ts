@@ -8,7 +8,8 @@ import type { CompiledWebhook } from './compiled-webhook.ts'
 import { acceptVisit, allowedMethods, noteNearMiss } from './visits.ts'
 import type { Engine } from './engine.ts'
 import type { Accepted } from './delivery.ts'
-import { type PipelineParts, acceptDelivery } from './pipeline.ts'
+import { acceptDelivery } from './pipeline.ts'
+import type { PipelineParts } from './steps.ts'
 
 /** How long the rest of a refused body is read and discarded, so that the sender reads the response. */
 const lingerMs = 2000

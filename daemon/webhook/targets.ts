@@ -12,7 +12,7 @@ import { isFixed, type Template } from '../../shared/templates.ts'
 import type { ResolvedTarget } from '../delivery/sender.ts'
 import { findReplyAddress } from '../delivery/targets/slack-reply.ts'
 import { textOfValue, valueAt } from '../util/payload-path.ts'
-import type { EventScope } from './event-scope.ts'
+import type { EventScope } from './read-delivery.ts'
 
 /** Expands the templates of targets. A forbidden value makes only that target fail, later, with nothing written. */
 export const expandTargets = (targets: readonly Target[], scope: EventScope): ResolvedTarget[] =>

@@ -7,7 +7,7 @@ import { DoorwardError } from '../../shared/errors.ts'
 import { expandTilde } from '../../shared/home/home.ts'
 import { isFixed, type Template } from '../../shared/templates.ts'
 import { valueAt } from '../util/payload-path.ts'
-import type { EventScope } from '../webhook/event-scope.ts'
+import type { EventScope } from '../webhook/read-delivery.ts'
 import type { Remote } from './git.ts'
 
 /** What one event asks for: texts, which `findRepository` and `checkRef` check when it runs. */

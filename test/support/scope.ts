@@ -1,4 +1,4 @@
-import type { EventScope } from '../../daemon/webhook/event-scope.ts'
+import type { EventScope } from '../../daemon/webhook/read-delivery.ts'
 
 /** A delivery with this payload, as templates read it. */
 export const scopeOf = (event: unknown, more: Partial<EventScope> = {}): EventScope => ({

@@ -211,11 +211,14 @@ const failedCell = (detail: string, terminal: Terminal): Cell => ({
 })
 
 const describeOutcome = (explanation: Explanation): string => {
-  const { signature, matches, handshake, ownComment, agent, targets, rules } = explanation
+  const { signature, matches, handshake, ownComment, duplicateOf, agent, targets, rules } =
+    explanation
   if (signature.result === 'invalid') return 'it would be refused with 401, and no agent would run'
   const then = signature.result === 'not-given' ? 'once it is signed, ' : ''
   if (handshake !== undefined) return `${then}it would be answered as a ${handshake}`
   if (ownComment) return `${then}it would be ignored: it is about what doorward itself wrote`
+  if (duplicateOf)
+    return `${then}it would not run again: it was accepted before${duplicateOf.map((id) => `, as ${id}`).join('')}`
   const matching = (rules ?? []).filter((rule) => rule.matches && !rule.maxRuns?.isUsedUp)
   if (matching.length > 0) return `${then}${describeRuns(matching)}`
   if (matches && explanation.maxRuns?.isUsedUp)

@@ -1,13 +1,12 @@
 import type { ConsumerMessages, JsMsg } from '@nats-io/jetstream'
 import type { EventRecord } from '../../../shared/api.ts'
 import { DoorwardError, errorName } from '../../../shared/errors.ts'
-import { isFinal, newRecord } from '../../events/event-record.ts'
+import { isFinal } from '../../events/event-record.ts'
 import type { Log } from '../../log/log.ts'
-import { toError } from '../../restart/error-copy.ts'
-import { type AcceptedCopy, restoreLateEvent } from '../../restart/snapshot.ts'
+import { toError } from '../../util/error-copy.ts'
 import type { Memory } from '../../state.ts'
 import { cancelled } from '../../util/abort.ts'
-import type { AcceptedEvent } from '../../webhook/events/accepted-event.ts'
+import { type EventOnWire, fromWire } from '../../webhook/events/accepted-event.ts'
 import type { RunEvent } from '../../webhook/events/runner.ts'
 import { toPreview } from '../../webhook/events/run-to-end.ts'
 import { waitingFor } from '../../webhook/targets.ts'
@@ -257,11 +256,15 @@ export class Answers {
   }
 }
 
-/** An event that was accepted before this process. */
-const restore = (memory: Memory, { id, outcome }: Done, accepted: AcceptedCopy): void => {
-  const { receivedAt, known, targets } = accepted
-  const results = waitingFor(targets as AcceptedEvent['targets'])
-  const record = newRecord(id, receivedAt.toISOString(), { ...known, ...results, state: 'queued' })
-  const detail = { prompt: outcome.prompt ?? '' }
-  restoreLateEvent(memory, { id, onlyDelivers: false, record, detail, accepted })
+/** Adds an event that was accepted before this process. */
+const restore = (memory: Memory, { id, outcome }: Done, wire: EventOnWire): void => {
+  const { events, kept, deliveries } = memory
+  const event = fromWire(wire, outcome.prompt ?? '')
+  const { receivedAt, known, targets, delivery, prompt } = event
+  // Both steps, as each is counted.
+  const fields = { ...known, ...waitingFor(targets), state: 'accepted' } as const
+  if (!events.record(id)) events.add(receivedAt, fields, id)
+  events.update(id, { ...waitingFor(targets), state: 'queued' }, { prompt })
+  kept.keep(id, event)
+  if (delivery) deliveries.remember(delivery, id, performance.now())
 }

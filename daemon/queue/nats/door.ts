@@ -7,7 +7,7 @@ import { cancelled, isCancelled } from '../../util/abort.ts'
 import type { ByteBudget } from '../../util/byte-budget.ts'
 import type { AcceptedEvent } from '../../webhook/events/accepted-event.ts'
 import { duplicateEnd } from '../../webhook/events/runner.ts'
-import type { Job, Placed } from '../queue.ts'
+import type { Job, QueueResult } from '../queue.ts'
 import { Answers, type AnswersParts } from './answers.ts'
 import { runsStream, toRunSubject } from './broker.ts'
 import { writeRun } from './messages.ts'
@@ -63,15 +63,14 @@ export class Door {
     this.answers.drain()
   }
 
-  async addAll(jobs: readonly Job[]): Promise<readonly Placed[]> {
+  async addAll(jobs: readonly Job[]): Promise<readonly QueueResult[]> {
     const isDirect = ({ event, isReady }: Job) => event !== undefined && !isReady
     const placed = await Promise.all(
       jobs.map(async (job) => (isDirect(job) ? this.#place(job) : 'queued')),
     )
     const rest = jobs.filter((job) => !isDirect(job))
     try {
-      // In the turn in which the events are added.
-      this.#parts.local.addAll(rest.map((job) => this.hold(job, this.#toMessageId(job))))
+      await this.#parts.local.addAll(rest.map((job) => this.hold(job, this.#toMessageId(job))))
       return placed
     } catch (error) {
       if (!(error instanceof DoorwardError)) throw error
@@ -142,7 +141,7 @@ export class Door {
     }
   }
 
-  async #place(job: Job): Promise<Placed> {
+  async #place(job: Job): Promise<QueueResult> {
     const { budget } = this.#parts
     const { id, event, bytes } = job
     if (!event) return 'queued'
@@ -154,7 +153,10 @@ export class Door {
       return new DoorwardError('queue-full', 'the queue is full', {
         localDetail: 'queue.max_bytes is used up by bodies being read and prompts being sent',
       })
-    const publishing = this.#publish(id, event, this.#toMessageId(job))
+    const publishing = this.#publish(id, event, this.#toMessageId(job)).then((result) => {
+      if (result === 'queued') job.accepted?.()
+      return result
+    })
     this.#publishing.set(id, publishing)
     try {
       return await publishing
@@ -257,10 +259,7 @@ export class Door {
 
   /** Resolves when an event that was just published is in the store. */
   async #settled(id: string): Promise<void> {
-    const publishing = this.#publishing.get(id)
-    if (!publishing) return
-    await publishing.catch(() => undefined)
-    await new Promise((resolve) => void setImmediate(resolve))
+    await this.#publishing.get(id)?.catch(() => undefined)
   }
 }
 

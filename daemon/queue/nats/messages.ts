@@ -1,8 +1,11 @@
 import { z } from 'zod'
 import type { ErrorCode } from '../../../shared/errors.ts'
 import type { Agent } from '../../../shared/config/schema.ts'
-import { type AcceptedCopy, copyAccepted } from '../../restart/snapshot.ts'
-import type { AcceptedEvent } from '../../webhook/events/accepted-event.ts'
+import {
+  type AcceptedEvent,
+  type EventOnWire,
+  toWire,
+} from '../../webhook/events/accepted-event.ts'
 import { unavailable } from './broker.ts'
 import { type Kind, pack, seal, unpack, unseal } from './seal.ts'
 
@@ -103,7 +106,7 @@ export const writeRun = (
   const rest = { path, agent, known, prompt, workspace, context, receivedAt }
   const request = { door, run, ...rest, eventText: values.eventText, kind: made.kind }
   const sealed = sealWith(keys, 'run', id, pack(toJson(request), payload ?? none))
-  const copy = copyAccepted({ ...event, payload: undefined, coalesced: undefined })
+  const copy = toWire({ ...event, payload: undefined, coalesced: undefined })
   const ticket = { ...copy, madeAt: Date.now() }
   return pack(Buffer.from(id), sealed, seal(doorKey, 'ticket', id, toJson(ticket)))
 }
@@ -146,9 +149,9 @@ export const readTicket = (
   ticket: Buffer,
   id: string,
   doorKey: Buffer,
-): AcceptedCopy | undefined => {
+): EventOnWire | undefined => {
   const plain = unseal([doorKey], 'ticket', id, ticket)
-  const copy = plain && (parse(plain) as (AcceptedCopy & { readonly madeAt: number }) | undefined)
+  const copy = plain && (parse(plain) as (EventOnWire & { readonly madeAt: number }) | undefined)
   if (!copy || Date.now() - copy.madeAt > ticketMs) return undefined
   return { ...copy, receivedAt: new Date(copy.receivedAt) }
 }

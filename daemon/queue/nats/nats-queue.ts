@@ -7,7 +7,7 @@ import type { Memory } from '../../state.ts'
 import type { ByteBudget } from '../../util/byte-budget.ts'
 import type { Engine } from '../../webhook/engine.ts'
 import { EventQueue } from '../event-queue.ts'
-import type { Job, Placed, Queue, QueueLimits } from '../queue.ts'
+import type { Job, Queue, QueueLimits, QueueResult } from '../queue.ts'
 import { Broker, type QueueSettings, unavailable } from './broker.ts'
 import { Door } from './door.ts'
 import { type Identity, readIdentity } from './identity.ts'
@@ -88,10 +88,8 @@ export class NatsQueue implements Queue {
           })
   }
 
-  addAll(jobs: readonly Job[]): Promise<readonly Placed[]> {
-    if (this.#door) return this.#door.addAll(jobs)
-    this.#parts.local.addAll(jobs)
-    return Promise.resolve(jobs.map(() => 'queued'))
+  async addAll(jobs: readonly Job[]): Promise<readonly QueueResult[]> {
+    return (this.#door ?? this.#parts.local).addAll(jobs)
   }
 
   add(job: Job): void {

@@ -5,10 +5,10 @@ import type { EventState } from '../../../shared/api.ts'
 import type { EventChanges } from '../../events/event-record.ts'
 import type { EventStore } from '../../events/event-store.ts'
 import type { Log } from '../../log/log.ts'
-import { copyError } from '../../restart/error-copy.ts'
+import { copyError } from '../../util/error-copy.ts'
 import { isCancelled } from '../../util/abort.ts'
 import type { Engine } from '../../webhook/engine.ts'
-import type { AcceptedEvent } from '../../webhook/events/accepted-event.ts'
+import { type AcceptedEvent, fromWire } from '../../webhook/events/accepted-event.ts'
 import { isUnfencedFor } from '../../webhook/events/control.ts'
 import { describeAnswer } from '../../webhook/events/run-to-end.ts'
 import type { EventQueue } from '../event-queue.ts'
@@ -376,14 +376,7 @@ const toEvent = (run: Run, { agents }: Engine['config']): AcceptedEvent => {
     throw failed(
       `its prompt was made for an agent that is no language model, and ${agentName} is one on this machine`,
     )
-  return {
-    webhook,
-    receivedAt,
-    known,
-    prompt,
-    payload,
-    workspace,
-    context,
-    targets: [],
-  }
+  // Its targets stay where it was accepted.
+  const wire = { webhook, receivedAt, known, payload, workspace, context, targets: [] }
+  return fromWire(wire, prompt)
 }

@@ -1,16 +1,20 @@
 import type { EventRecord } from '../../../shared/api.ts'
-import type { ResolvedTarget, SeenCode } from '../../delivery/sender.ts'
-import type { EventStore } from '../../events/event-store.ts'
 import type { Agent } from '../../../shared/config/schema.ts'
 import type { SignatureScheme } from '../../../shared/signatures/scheme.ts'
+import { formatDuration } from '../../../shared/text.ts'
+import type { EventStore } from '../../events/event-store.ts'
+import type { ResolvedTarget, SeenCode } from '../../delivery/sender.ts'
+import { copyError, type ErrorCopy, toError } from '../../util/error-copy.ts'
 import { textOfValue } from '../../util/payload-path.ts'
-import { isForm, isMultipart, type Payload } from '../body.ts'
+import { expandWorkspace, type WorkspaceRequest } from '../../workspace/request.ts'
 import { hasBodyToken } from '../parse.ts'
-import type { WorkspaceRequest } from '../../workspace/request.ts'
-import type { CompiledRule } from '../compiled-webhook.ts'
-import type { ContextRequest } from '../prompt.ts'
-import type { DeliveryKey } from '../dedupe.ts'
-import type { Coalesced } from '../rules/groups.ts'
+import type { CompiledRule, CompiledWebhook } from '../compiled-webhook.ts'
+import { type DeliveryKey, ofRule } from '../dedupe.ts'
+import { isForm, isMultipart, type Payload } from '../body.ts'
+import { type ContextRequest, makePrompt } from '../prompt.ts'
+import type { ReadDelivery } from '../read-delivery.ts'
+import { type Coalesced, describeEmptyKey, toCoalesced, toUpdateKey } from '../rules/groups.ts'
+import { expandTargets } from '../targets.ts'
 import type { KeptPayload } from './kept-payloads.ts'
 
 /** An accepted event: everything that is kept of a delivery, without its payload. */
@@ -20,10 +24,7 @@ export type AcceptedEvent = {
     'path' | 'agentName' | 'agent' | 'values' | 'deliverEmpty' | 'allowsWorkflows'
   >
   readonly receivedAt: Date
-  readonly known: Pick<
-    EventRecord,
-    'webhook' | 'rule' | 'agent' | 'size' | 'deliveryId' | 'signed' | 'source'
-  >
+  readonly known: Known
   readonly prompt: string
   /** For an agent with `event_file`, until the event is over. */
   readonly payload?: Buffer | undefined
@@ -42,6 +43,109 @@ export type AcceptedEvent = {
   readonly coalesced?: Coalesced | undefined
   /** Identifies the same delivery when the sender repeats it. */
   readonly delivery?: DeliveryKey | undefined
+}
+
+/** The fields of an event that name its delivery and its rule. */
+type Known = Pick<
+  EventRecord,
+  'webhook' | 'rule' | 'agent' | 'size' | 'deliveryId' | 'signed' | 'source'
+>
+
+/**
+ * Makes the event of a rule for a delivery: the only maker, for what was sent, read from the sender's API, or is
+ * run again. Throws `template-failed`, and `body-too-large` for a prompt longer than a string can be.
+ */
+export const createEvent = (rule: CompiledRule, read: ReadDelivery): AcceptedEvent => {
+  const { webhook, headers, receivedAt, body, payload, scope, key } = read
+  const coalesced = toCoalesced(rule, scope, receivedAt)
+  const { prompt, context } = makePrompt(rule, scope)
+  return {
+    webhook: rule,
+    receivedAt,
+    known: toKnown(webhook, { ...read, size: body.bytes.length }, rule),
+    prompt,
+    context,
+    workspace: rule.workspace && expandWorkspace(rule.workspace, scope),
+    targets: expandTargets(rule.targets, scope),
+    updateKey: toUpdateKey(rule, coalesced),
+    payload: toEventFile(rule.agent, { body, headers }, payload, webhook.scheme),
+    coalesced: typeof coalesced === 'object' ? coalesced : undefined,
+    detail: describeWaiting(coalesced),
+    delivery: ofRule(key, rule.name),
+  }
+}
+
+/** What is known of a delivery, or of one that was refused; without a rule for one that runs none. */
+export const toKnown = (
+  { path, rules }: Pick<CompiledWebhook, 'path' | 'rules'>,
+  { size, deliveryId, signed, source }: Pick<Known, 'size' | 'deliveryId' | 'signed' | 'source'>,
+  rule: CompiledRule | undefined = rules.length === 1 ? rules[0] : undefined,
+): Known => ({
+  webhook: path,
+  rule: rule?.name,
+  agent: rule?.agentName ?? null,
+  size,
+  deliveryId,
+  signed,
+  source,
+})
+
+const describeWaiting = (coalesced: Coalesced | string | undefined): string | undefined => {
+  if (typeof coalesced === 'string') return `it is ${describeEmptyKey(coalesced)}`
+  return coalesced === undefined || coalesced.quietMs === 0
+    ? undefined
+    : `it waits for newer events with its key: ${formatDuration(coalesced.quietMs)}`
+}
+
+/** An accepted event for another process or machine; its prompt travels beside it. */
+export type EventOnWire = Omit<AcceptedEvent, 'prompt' | 'detail' | 'targets'> & {
+  readonly targets: readonly TargetOnWire[]
+}
+
+type TargetOnWire =
+  | Exclude<ResolvedTarget, { kind: 'invalid' }>
+  | { readonly text: string; readonly kind: 'invalid'; readonly error: ErrorCopy }
+
+/** Copies what another process needs: no key of a signature, and nothing of the rule but what a run reads. */
+export const toWire = ({
+  prompt: _prompt,
+  detail: _detail,
+  ...event
+}: AcceptedEvent): EventOnWire => {
+  const { path, agentName, agent, values, deliverEmpty, allowsWorkflows } = event.webhook
+  return {
+    ...event,
+    webhook: { path, agentName, agent, values, deliverEmpty, allowsWorkflows },
+    targets: event.targets.map((target) =>
+      target.kind === 'invalid' ? { ...target, error: copyError(target.error) } : target,
+    ),
+  }
+}
+
+/** The event that `toWire` has copied. */
+export const fromWire = (wire: EventOnWire, prompt: string): AcceptedEvent => ({
+  ...wire,
+  prompt,
+  targets: wire.targets.map((target) =>
+    target.kind === 'invalid' ? { ...target, error: toError(target.error) } : target,
+  ),
+})
+
+/** True for an agent that gets the payload in a file. */
+export const takesFile = (agent: Agent): boolean =>
+  (agent.kind === 'command' || agent.kind === 'http') && agent.event_file === true
+
+/** The payload as JSON, for an agent with `event_file`. */
+export const toEventFile = (
+  agent: Agent,
+  { body, headers }: KeptPayload,
+  payload: Payload,
+  scheme: Partial<Pick<SignatureScheme, 'forms'>>,
+): Buffer | undefined => {
+  if (!takesFile(agent)) return undefined
+  const type = headers['content-type']?.[0]
+  const isJson = body.bytes.length > 0 && !isForm(type) && !isMultipart(type)
+  return isJson && !hasBodyToken(scheme) ? body.compact().bytes : Buffer.from(textOfValue(payload))
 }
 
 /** Events that can be run again: until they are done, or their prompt is no longer in memory. */
@@ -63,21 +167,4 @@ export const createRetryableEvents = <Value>(events: EventStore): RetryableEvent
     get: (id) => kept.get(id),
     entries: () => [...kept],
   }
-}
-
-/** True for an agent that gets the payload in a file. */
-export const takesFile = (agent: Agent): boolean =>
-  (agent.kind === 'command' || agent.kind === 'http') && agent.event_file === true
-
-/** The payload as JSON, for an agent with `event_file`. */
-export const toEventFile = (
-  agent: Agent,
-  { body, headers }: Pick<KeptPayload, 'body' | 'headers'>,
-  payload: Payload,
-  scheme: Partial<Pick<SignatureScheme, 'forms'>>,
-): Buffer | undefined => {
-  if (!takesFile(agent)) return undefined
-  const type = headers['content-type']?.[0]
-  const isJson = body.bytes.length > 0 && !isForm(type) && !isMultipart(type)
-  return isJson && !hasBodyToken(scheme) ? body.compact().bytes : Buffer.from(textOfValue(payload))
 }

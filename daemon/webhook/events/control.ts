@@ -6,21 +6,18 @@ import { isFinal } from '../../events/event-record.ts'
 import type { EventStore } from '../../events/event-store.ts'
 import type { Queue } from '../../queue/queue.ts'
 import type { Engine } from '../engine.ts'
-import { toUpdateKey } from '../rules/groups.ts'
-import { createScope } from '../event-scope.ts'
-import { type DeliveryKey, deliveryKey, ofRule, type SeenDeliveries } from '../dedupe.ts'
+import { decide, type Facts } from '../decide.ts'
+import { type DeliveryKey, ofRule, type SeenDeliveries } from '../dedupe.ts'
 import {
   type AcceptedEvent,
+  createEvent,
   type RetryableEvents,
   takesFile,
   toEventFile,
 } from './accepted-event.ts'
 import type { KeptPayloads } from './kept-payloads.ts'
-import { findMiss, readEventKind } from '../rules/choose.ts'
 import { readPayload } from '../parse.ts'
-import { makePrompt } from '../prompt.ts'
-import { expandWorkspace } from '../../workspace/request.ts'
-import { expandTargets } from '../targets.ts'
+import { readDelivery } from '../read-delivery.ts'
 
 /*
  * What the owner does with one event: run it again, or cancel it.
@@ -103,21 +100,17 @@ export const runEventAgain = (
       `there is no webhook ${path} any more, or it is switched off`,
       'put it back into webhooks.yaml',
     )
-  const { body, headers } = payload
-  const { deliveryId, size, signed, source } = event
-  const key = deliveryKey(
-    path,
-    webhook.dedupe,
-    deliveryId,
-    body.bytes,
-    Boolean(webhook.scheme.lateSeconds),
-  )
-  const delivery = ofRule(key, event.rule)
-  refuseRedelivered(id, delivery, deliveries)
-  const receivedAt = new Date(event.receivedAt)
-  const value = readPayload(body, headers, webhook.scheme)
-  const scope = createScope(webhook, headers, value, deliveryId, receivedAt)
   const rule = webhook.rules.find(({ name }) => name === event.rule)
+  const read = readDelivery({
+    ...payload,
+    // The decision is about this rule alone.
+    webhook: rule ? { ...webhook, rules: [rule] } : webhook,
+    receivedAt: new Date(event.receivedAt),
+    signed: event.signed ?? false,
+    source: event.source,
+    deliveryId: event.deliveryId,
+  })
+  refuseRedelivered(id, ofRule(read.key, event.rule), deliveries)
   if (!rule)
     throw notRetryable(
       event.rule === undefined
@@ -125,29 +118,21 @@ export const runEventAgain = (
         : `webhook ${path} has no rule ${event.rule} any more`,
       'deliver it again from the sender, if the sender can do that',
     )
-  const miss = findMiss(rule, readEventKind(webhook.scheme, headers, value), scope)
-  if (miss !== undefined)
-    throw notRetryable(`${miss} now`, 'change the rule or the filter in webhooks.yaml')
-  runEvent.afresh(id, {
-    webhook: rule,
-    receivedAt,
-    known: {
-      webhook: path,
-      rule: rule.name,
-      agent: rule.agentName,
-      size,
-      deliveryId,
-      signed,
-      source,
-    },
-    payload: toEventFile(rule.agent, payload, value, webhook.scheme),
-    ...makePrompt(rule, scope),
-    workspace: rule.workspace && expandWorkspace(rule.workspace, scope),
-    targets: expandTargets(rule.targets, scope),
-    updateKey: toUpdateKey(rule, scope, receivedAt),
-    delivery,
-  })
+  const decision = decide(read, whateverRanBefore, 0)
+  if (decision.kind !== 'run') {
+    const why = decision.kind === 'handshake' ? 'it is a handshake' : decision.detail
+    throw notRetryable(`${why} now`, 'change the rule or the filter in webhooks.yaml')
+  }
+  runEvent.afresh(id, createEvent(rule, read))
   return events.record(id) ?? event
+}
+
+/** The owner runs this one, whatever was delivered, ran and was written before. */
+const whateverRanBefore: Facts = {
+  deliveries: { eventFor: () => undefined },
+  budgets: { isOver: () => false },
+  groups: { hasWaiting: () => false },
+  loopGuard: { ownDetail: () => undefined },
 }
 
 type RunAgainParts = {

@@ -3,7 +3,7 @@ import { DoorwardError } from '../../../shared/errors.ts'
 import { currentStage } from '../../../shared/event-stages.ts'
 import type { SeenCode } from '../../delivery/sender.ts'
 import { type EventChanges, newEventId } from '../../events/event-record.ts'
-import type { Job, Placed, Queue } from '../../queue/queue.ts'
+import type { Job, Queue } from '../../queue/queue.ts'
 import { cancelled, isCancelled } from '../../util/abort.ts'
 import type { SeenDeliveries } from '../dedupe.ts'
 import type { RunBudgets } from '../rules/budgets.ts'
@@ -31,9 +31,7 @@ export type RunEvent = {
    * Puts the events of one delivery into the queue: all or none, but where another machine has to confirm them,
    * those that it has taken. Throws `queue-full`, `body-too-large`, `stopping`, or `unavailable`.
    */
-  readonly accept: (
-    events: readonly AcceptedEvent[],
-  ) => readonly PlacedEvent[] | Promise<readonly PlacedEvent[]>
+  readonly accept: (events: readonly AcceptedEvent[]) => Promise<readonly PlacedEvent[]>
   /**
    * Puts a failed event into the queue again: with its answer only for the targets that do not have it
    * yet, else for its agent. Throws `queue-full`, `body-too-large` or `stopping`.
@@ -89,22 +87,6 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
     if (coalesced) groups.join(id, receivedAt, coalesced, groupActions)
   }
 
-  const addPlaced = (given: readonly Given[], placed: readonly Placed[]): PlacedEvent[] => {
-    const taken = given.flatMap(({ id, event }, index): PlacedEvent[] => {
-      if (placed[index] === 'queued') {
-        add(id, event)
-        return [{ id, status: 'accepted' }]
-      }
-      if (placed[index] !== 'duplicate') return []
-      events.add(event.receivedAt, { ...event.known, ...duplicateEnd }, id)
-      return [{ id, status: 'duplicate' }]
-    })
-    const refused = placed.find((one) => one instanceof DoorwardError)
-    // The sender delivers it again, for those alone.
-    if (refused) throw refused
-    return taken
-  }
-
   return {
     needsConfirmation: queue.machines !== undefined,
     toJob,
@@ -113,15 +95,23 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
       const { receivedAt, coalesced } = event
       if (coalesced) groups.join(id, receivedAt, coalesced, groupActions)
     },
-    accept: (accepted) => {
+    accept: async (accepted) => {
       const given = accepted.map((event) => ({ id: newEventId(), event: stamp(event, groups) }))
-      const placed = queue.addAll(given.map(({ id, event }) => toJob(id, event)))
-      if (placed) return placed.then((each) => addPlaced(given, each))
-      // The jobs start in a later turn, after the events are added.
-      return given.map(({ id, event }) => {
-        add(id, event)
-        return { id, status: 'accepted' }
+      const jobs = given.map(({ id, event }) => {
+        const job = toJob(id, event)
+        return { ...job, accepted: () => add(id, event) }
       })
+      const placed = await queue.addAll(jobs)
+      const taken = given.flatMap(({ id, event }, index): PlacedEvent[] => {
+        if (placed[index] === 'queued') return [{ id, status: 'accepted' }]
+        if (placed[index] !== 'duplicate') return []
+        events.add(event.receivedAt, { ...event.known, ...duplicateEnd }, id)
+        return [{ id, status: 'duplicate' }]
+      })
+      const refused = placed.find((one) => one instanceof DoorwardError)
+      // The sender delivers it again, for those alone.
+      if (refused) throw refused
+      return taken
     },
     again: (id, event, answer) => {
       enqueueAgain(id, event, answer)
@@ -136,8 +126,6 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
     },
   }
 }
-
-type Given = { readonly id: string; readonly event: AcceptedEvent }
 
 const stamp = (event: AcceptedEvent, groups: EventGroups): AcceptedEvent => {
   const { coalesced } = event

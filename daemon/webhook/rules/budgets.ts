@@ -6,7 +6,7 @@ type Runs = {
   readonly rate: Rate
   /** When each began, the oldest first. */
   readonly times: number[]
-  /** An event was passed over since the last run. */
+  /** An event was filtered since the last run. */
   isUsedUp: boolean
 }
 
@@ -50,15 +50,15 @@ export class RunBudgets {
     this.#runsOf(rule)?.times.pop()
   }
 
-  /** Notes that an event was passed over; true for the first since the last run. */
-  passOver(rule: Limited): boolean {
+  /** Notes that an event was filtered because no run is left; true for the first since the last run. */
+  noteFiltered(rule: Limited): boolean {
     const runs = this.#runsOf(rule)
     if (!runs || runs.isUsedUp) return false
     runs.isUsedUp = true
     return true
   }
 
-  /** The rules whose events are passed over now. */
+  /** The rules whose events are filtered now. */
   problems(webhooks: readonly Webhook[], nowMs: number): StatusProblem[] {
     return webhooks.flatMap(({ path, enabled, rules }) =>
       rules.flatMap(({ name, maxRuns }) => {
@@ -68,7 +68,7 @@ export class RunBudgets {
         return [
           {
             code: 'over-budget',
-            detail: `webhook ${toKey(rule)} has used up its ${formatMaxRuns(maxRuns)}; its events are passed over`,
+            detail: `webhook ${toKey(rule)} has used up its ${formatMaxRuns(maxRuns)}; its events are filtered`,
             hint: 'raise max_runs in webhooks.yaml, or wait',
           },
         ]

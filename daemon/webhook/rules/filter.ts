@@ -1,6 +1,6 @@
 import type { Condition, Filter, ValueCondition } from '../../../shared/filter/conditions.ts'
 import { valueAt } from '../../util/payload-path.ts'
-import type { EventScope } from '../event-scope.ts'
+import type { EventScope } from '../read-delivery.ts'
 
 /** What a filter reads of a delivery. */
 export type FilterScope = Pick<EventScope, 'event' | 'headers'>

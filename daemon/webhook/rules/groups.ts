@@ -3,7 +3,7 @@ import { isFinal } from '../../events/event-record.ts'
 import type { EventStore } from '../../events/event-store.ts'
 import { type LongTimeout, longTimeout } from '../../util/abort.ts'
 import type { CompiledRule } from '../compiled-webhook.ts'
-import type { EventScope } from '../event-scope.ts'
+import type { EventScope } from '../read-delivery.ts'
 import { textOfValue, valueAt } from '../../util/payload-path.ts'
 import { formatPath } from '../../../shared/paths.ts'
 import type { Template } from '../../../shared/templates.ts'
@@ -55,13 +55,11 @@ export const describeEmptyKey = (placeholder: string): string =>
 
 /** What identifies the comment that the answer updates: the key of `coalesce`, else the rule. */
 export const toUpdateKey = (
-  rule: CompiledRule,
-  scope: EventScope,
-  receivedAt: Date,
+  { update, path, name }: CompiledRule,
+  coalesced: ReturnType<typeof toCoalesced>,
 ): string | undefined => {
-  if (!rule.update) return undefined
-  const coalesced = toCoalesced(rule, scope, receivedAt)
-  return typeof coalesced === 'object' ? coalesced.group : `${rule.path} ${rule.name ?? ''}`
+  if (!update) return undefined
+  return typeof coalesced === 'object' ? coalesced.group : `${path} ${name ?? ''}`
 }
 
 type Group = {

@@ -5,7 +5,7 @@ import {
   findRepository,
   type WorkspaceRequest,
 } from '../../../daemon/workspace/request.ts'
-import type { EventScope } from '../../../daemon/webhook/event-scope.ts'
+import type { EventScope } from '../../../daemon/webhook/read-delivery.ts'
 import { gatewayFileSchema } from '../../../shared/config/schema.ts'
 import { parseWorkspace } from '../../../shared/config/workspace.ts'
 import { DoorwardError } from '../../../shared/errors.ts'

@@ -127,7 +127,7 @@ webhooks:
     )
     assert.deepEqual(
       events.map(({ code, stage, detail }) => [code, stage, detail]),
-      [['rate-limited', 'verify', 'more than rate_limit allows (2 in 3600 s)']],
+      [['rate-limited', 'filter', 'more than rate_limit allows (2 in 3600 s)']],
     )
   })
 

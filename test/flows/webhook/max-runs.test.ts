@@ -71,7 +71,7 @@ webhooks:
       {
         code: 'over-budget',
         detail:
-          'webhook /webhook/a some has used up its max_runs of 2/hour; its events are passed over',
+          'webhook /webhook/a some has used up its max_runs of 2/hour; its events are filtered',
         hint: 'raise max_runs in webhooks.yaml, or wait',
       },
     ])

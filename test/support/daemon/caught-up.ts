@@ -60,8 +60,8 @@ export class CaughtUp {
         this.accepted.push(delivery)
         const payload = JSON.parse(delivery.bytes.toString()) as Payload
         const headers = headersNamed(delivery.rawHeaders, headerNames)
-        const own = { payload, signedId: undefined, isSigned: false }
-        const deliveryId = getDeliveryId(scheme, headers, own)?.id
+        const own = { payload, signedId: undefined }
+        const deliveryId = getDeliveryId(scheme, headers, own)
         this.events.add(new Date(), { webhook: path, state: 'done', deliveryId })
       },
       events: this.events,

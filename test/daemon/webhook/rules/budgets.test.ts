@@ -30,9 +30,9 @@ describe('the runs of a rule with max_runs', () => {
 
   it('are told to be used up once, until one more has run', () => {
     const budgets = usedUp(new RunBudgets())
-    assert.deepEqual([budgets.passOver(rule), budgets.passOver(rule)], [true, false])
+    assert.deepEqual([budgets.noteFiltered(rule), budgets.noteFiltered(rule)], [true, false])
     budgets.count(rule, hour)
-    assert.equal(budgets.passOver(rule), true)
+    assert.equal(budgets.noteFiltered(rule), true)
   })
 
   it('still count after a restart and after another limit was set', () => {

@@ -1,0 +1,102 @@
+import type { LoopGuard } from '../delivery/loop-guard.ts'
+import type { CompiledRule, CompiledWebhook } from './compiled-webhook.ts'
+import { ofRule, type SeenDeliveries } from './dedupe.ts'
+import type { ReadDelivery } from './read-delivery.ts'
+import type { RunBudgets } from './rules/budgets.ts'
+import { chooseRules } from './rules/choose.ts'
+import { type EventGroups, toCoalesced } from './rules/groups.ts'
+import { findHandshake, type Handshake } from './senders/handshakes.ts'
+
+/*
+ * The one decision about a verified delivery: what becomes of it, and why. It changes nothing, so `explain`
+ * asks the same as a delivery.
+ */
+
+/** What the daemon knows besides the delivery. */
+export type Facts = {
+  readonly deliveries: Pick<SeenDeliveries, 'eventFor'>
+  readonly groups: Pick<EventGroups, 'hasWaiting'>
+  readonly budgets: Pick<RunBudgets, 'isOver'>
+  readonly loopGuard: Pick<LoopGuard, 'ownDetail'>
+  /** True for a delivery that ran before a restart, where its sender sends again what catch-up has read. */
+  readonly isCaughtUp?: (webhook: CompiledWebhook, deliveryId: string) => boolean
+}
+
+export type Decision =
+  /** The sender tests the address. */
+  | { readonly kind: 'handshake'; readonly handshake: Handshake }
+  /** It is about something that this home wrote. */
+  | { readonly kind: 'own'; readonly detail: string }
+  /** It was accepted before, as these events. */
+  | { readonly kind: 'duplicate'; readonly detail: string; readonly of: readonly string[] }
+  /** No rule matches. */
+  | { readonly kind: 'filtered'; readonly detail: string }
+  | RunDecision
+
+export type RunDecision = {
+  readonly kind: 'run'
+  readonly due: readonly CompiledRule[]
+  /** Rules that match and have used up their `max_runs`. */
+  readonly overBudget: readonly CompiledRule[]
+  /** Some of its rules have run before: a redelivery runs only the rules that failed. */
+  readonly isRepeat: boolean
+}
+
+type Question = (read: ReadDelivery, facts: Facts, nowMs: number) => Decision | undefined
+
+/** Fourth stage: the first question with an answer decides. `nowMs` is of `performance.now()`. */
+export const decide = (read: ReadDelivery, facts: Facts, nowMs: number): Decision => {
+  for (const ask of questions) {
+    const decision = ask(read, facts, nowMs)
+    if (decision) return decision
+  }
+  return askRules(read, facts, nowMs)
+}
+
+const askCaughtUp: Question = ({ webhook, deliveryId, signed }, { isCaughtUp }) =>
+  signed && deliveryId !== undefined && isCaughtUp?.(webhook, deliveryId)
+    ? { kind: 'duplicate', detail: "it was read from the sender's API before", of: [] }
+    : undefined
+
+const askHandshake: Question = ({ webhook, headers, payload }) => {
+  const ownSecrets = () => webhook.secrets().own
+  const handshake = findHandshake(webhook.scheme, headers, payload, ownSecrets)
+  return handshake && { kind: 'handshake', handshake }
+}
+
+const askOwn: Question = ({ payload }, { loopGuard }) => {
+  const detail = loopGuard.ownDetail(payload)
+  return detail === undefined ? undefined : { kind: 'own', detail }
+}
+
+const questions: readonly Question[] = [askCaughtUp, askHandshake, askOwn]
+
+const askRules = (read: ReadDelivery, facts: Facts, nowMs: number): Decision => {
+  const rules = chooseRules(read.webhook, read.headers, read.scope)
+  if (typeof rules === 'string') return { kind: 'filtered', detail: rules }
+  const of: string[] = []
+  const due: CompiledRule[] = []
+  const overBudget: CompiledRule[] = []
+  for (const rule of rules) {
+    const key = ofRule(read.key, rule.name)
+    const before = key && facts.deliveries.eventFor(key, nowMs)
+    if (before !== undefined) of.push(before)
+    else if (mayRun(rule, read, facts, nowMs)) due.push(rule)
+    else overBudget.push(rule)
+  }
+  if (of.length === rules.length)
+    return { kind: 'duplicate', detail: `the same delivery as ${of.join(', ')}`, of }
+  return { kind: 'run', due, overBudget, isRepeat: of.length > 0 }
+}
+
+/** Within `max_runs`, or instead of an event that has not run. */
+export const mayRun = (
+  rule: CompiledRule,
+  { scope, receivedAt }: Pick<ReadDelivery, 'scope' | 'receivedAt'>,
+  { budgets, groups }: Pick<Facts, 'budgets' | 'groups'>,
+  nowMs: number,
+): boolean => {
+  if (!rule.maxRuns || !budgets.isOver(rule, nowMs)) return true
+  const coalesced = toCoalesced(rule, scope, receivedAt)
+  return typeof coalesced === 'object' && groups.hasWaiting(coalesced)
+}

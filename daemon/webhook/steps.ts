@@ -1,0 +1,274 @@
+import { DoorwardError } from '../../shared/errors.ts'
+import { getKeySource } from '../../shared/signatures/scheme.ts'
+import type { LoopGuard } from '../delivery/loop-guard.ts'
+import type { Log } from '../log/log.ts'
+import type { ByteBudget } from '../util/byte-budget.ts'
+import type { CompiledRule } from './compiled-webhook.ts'
+import { decide, type Facts, type RunDecision } from './decide.ts'
+import {
+  type Accepted,
+  addFiltered,
+  addRejected,
+  type ContactParts,
+  type Delivery,
+  type DueEvent,
+  type EventOfRule,
+  toAccepted,
+} from './delivery.ts'
+import { checkBodyTimestamp, getLateSeconds } from './delivery-id.ts'
+import { createEvent } from './events/accepted-event.ts'
+import type { KeptPayloads } from './events/kept-payloads.ts'
+import { loadMultipart } from './forms.ts'
+import { isMultipart } from './body.ts'
+import type { DeliveryWaiters } from './payload-shape.ts'
+import type { RateLimits } from './rate-limit.ts'
+import { readDelivery } from './read-delivery.ts'
+import { holdBytes, receive } from './receive.ts'
+import { formatMaxRuns, type RunBudgets } from './rules/budgets.ts'
+import { getEventName } from './rules/choose.ts'
+import {
+  acceptHandshake,
+  confirmSubscription,
+  describeHandshake,
+} from './senders/accept-handshake.ts'
+import { findUnsignedHandshake } from './senders/handshakes-unsigned.ts'
+import { getReply, type Handshake } from './senders/handshakes.ts'
+import type { RemoteKeys } from './senders/remote-keys.ts'
+import type { DiagnoseRefusal } from './signatures/diagnosis.ts'
+import { trustRead, type VerifiedBody, verify } from './signatures/verify.ts'
+
+/*
+ * The steps of `pipeline.ts`, in their order. Each reads what the steps before it have put into the delivery.
+ */
+
+export type PipelineParts = ContactParts &
+  Facts & {
+    readonly remoteKeys: RemoteKeys
+    readonly budget: ByteBudget
+    readonly budgets: RunBudgets
+    readonly rateLimits: RateLimits
+    readonly learners: DeliveryWaiters
+    readonly diagnose: DiagnoseRefusal
+    readonly loopGuard: LoopGuard
+    /** For another run under another definition. */
+    readonly payloads: KeptPayloads
+    readonly log: Pick<Log, 'warn'>
+  }
+
+/** A response ends the delivery. */
+export type StepResult = Accepted | undefined
+
+/** What an earlier step has found. */
+const required = <Value>(value: Value | undefined): Value => {
+  if (value === undefined) throw new DoorwardError('internal', 'a step of a delivery is missing')
+  return value
+}
+
+export const receiveBody = async (delivery: Delivery, parts: PipelineParts): Promise<undefined> => {
+  const { headers, engine } = delivery
+  const declared = Number(headers['content-length']?.[0])
+  // A sender can declare more than a safe integer, which the schema of events does not allow.
+  delivery.size = Math.min(declared || 0, Number.MAX_SAFE_INTEGER)
+  const limits = { declared, maxBodyBytes: engine.maxBodyBytes, budget: parts.budget }
+  delivery.body = await receive(required(delivery.request), limits)
+  delivery.size = delivery.body.bytes.length
+}
+
+export const holdFetched = (delivery: Delivery, { budget }: PipelineParts): undefined => {
+  const bytes = required(delivery.fetched)
+  delivery.size = bytes.length
+  delivery.body = holdBytes(bytes, { maxBodyBytes: delivery.engine.maxBodyBytes, budget })
+  setVerified(delivery, trustRead(bytes), false)
+}
+
+const setVerified = (delivery: Delivery, body: VerifiedBody, signed: boolean): void => {
+  const { webhook, headers, receivedAt, source } = delivery
+  delivery.verified = { webhook, headers, receivedAt, body, signed, source }
+}
+
+/** Comes before verification, so that an unverified sender waits like any other. */
+export const awaitOwnMessages = (
+  { webhook }: Delivery,
+  { loopGuard }: PipelineParts,
+): Promise<undefined> | undefined =>
+  webhook.scheme.name === 'slack' ? loopGuard.posted()?.then(() => undefined) : undefined
+
+/** Answers a handshake that no signature covers. */
+export const answerUnsigned = (
+  delivery: Delivery,
+  parts: PipelineParts,
+): Promise<Accepted> | undefined => {
+  const { webhook } = delivery
+  const handshake = findUnsignedHandshake(webhook, toRequest(delivery))
+  return handshake && acceptHandshake(webhook, handshake, parts)
+}
+
+const toRequest = ({ request, headers, body }: Delivery) => ({
+  method: 'POST',
+  url: required(request).url ?? '',
+  headers,
+  bytes: required(body).bytes,
+})
+
+/** Loads the parser of multipart bodies, as a token or a signature may be a field of one. */
+export const loadParser = ({ headers }: Delivery): Promise<undefined> | undefined =>
+  isMultipart(headers['content-type']?.[0]) ? loadMultipart().then(() => undefined) : undefined
+
+/** Finds the public key of a sender that signs with a key pair. */
+export const findRemoteKey = (
+  delivery: Delivery,
+  { remoteKeys }: PipelineParts,
+): Promise<undefined> | undefined => {
+  const { webhook, headers, body } = delivery
+  const source = getKeySource(webhook.scheme)
+  return (
+    source &&
+    remoteKeys.find(source, headers, required(body).bytes).then((key) => {
+      delivery.remoteKey = key
+      return undefined
+    })
+  )
+}
+
+export const verifySender = (delivery: Delivery, { diagnose }: PipelineParts): undefined => {
+  const { headers, webhook, receivedAt, remoteKey } = delivery
+  const request = required(delivery.request)
+  const { bytes } = required(delivery.body)
+  const nowMs = receivedAt.getTime()
+  try {
+    const line = remoteKey ? { method: 'POST', url: request.url, remoteKey } : request
+    const body = verify(bytes, headers, webhook.verifier, nowMs, line)
+    setVerified(delivery, body, webhook.verifier !== 'none')
+  } catch (error) {
+    throw diagnose(error, bytes, request.headersDistinct, webhook, nowMs, request)
+  }
+}
+
+export const parseBody = (delivery: Delivery): undefined => {
+  delivery.read = readDelivery(required(delivery.verified))
+}
+
+/** The last part of verification, for a sender that signs a time in the body. */
+export const checkSignedTime = ({ webhook, receivedAt, read }: Delivery): undefined => {
+  const { signed, payload, deliveryId } = required(read)
+  if (!signed) return
+  const lateSeconds = getLateSeconds(webhook, deliveryId)
+  checkBodyTimestamp(payload, webhook.scheme, receivedAt.getTime(), lateSeconds)
+}
+
+export const decideOn = (delivery: Delivery, parts: PipelineParts): undefined => {
+  delivery.decision = decide(required(delivery.read), parts, performance.now())
+}
+
+/** A repeated delivery does not use up the sender's rate. */
+export const limitRate = ({ webhook, decision }: Delivery, parts: PipelineParts): undefined => {
+  const found = required(decision)
+  const isRepeat = found.kind === 'run' ? found.isRepeat : found.kind === 'duplicate'
+  if (webhook.rateLimit && !isRepeat)
+    parts.rateLimits.count(webhook.path, webhook.rateLimit, performance.now())
+}
+
+/** Answers a delivery that runs no agent. */
+export const answerWithoutRun = (
+  delivery: Delivery,
+  parts: PipelineParts,
+): Accepted | undefined => {
+  const { webhook, headers } = delivery
+  const { payload } = required(delivery.read)
+  const decision = required(delivery.decision)
+  if (decision.kind === 'handshake') return answerHandshake(delivery, decision.handshake, parts)
+  delivery.reply = getReply(webhook.scheme, headers, payload)
+  const { events, learners } = parts
+  if (decision.kind === 'own') {
+    const id = addFiltered(delivery, { state: 'filtered', detail: decision.detail }, events)
+    return toAccepted(delivery, id, 'filtered')
+  }
+  learners.show(webhook.path, payload, () => getEventName(webhook.scheme, headers, payload))
+  if (decision.kind === 'run') return undefined
+  const { kind: state, detail } = decision
+  const event = decision.kind === 'duplicate' ? decision.of[0] : undefined
+  const id = addFiltered(
+    delivery,
+    { state, detail, about: event === undefined ? undefined : { event } },
+    events,
+  )
+  return toAccepted(delivery, id, state)
+}
+
+const answerHandshake = (
+  delivery: Delivery,
+  handshake: Handshake,
+  parts: PipelineParts,
+): Accepted => {
+  const { webhook } = delivery
+  const { status, reply, confirm } = handshake
+  delivery.reply = reply
+  const detail = describeHandshake(handshake, webhook)
+  const id = addFiltered(delivery, { state: 'filtered', detail }, parts.events)
+  if (confirm !== undefined && webhook.confirm) confirmSubscription(id, confirm, parts)
+  return toAccepted(delivery, id, status)
+}
+
+/**
+ * Makes the events of the rules that are due. A template that cannot be filled rejects its own rule alone;
+ * throws the reason where no rule is left.
+ */
+export const createEvents = (delivery: Delivery, parts: PipelineParts): undefined => {
+  const read = required(delivery.read)
+  const { due } = toRun(delivery)
+  const made: DueEvent[] = []
+  const failed: { readonly rule: CompiledRule; readonly error: DoorwardError }[] = []
+  for (const rule of due)
+    try {
+      made.push({ rule, event: createEvent(rule, read) })
+    } catch (error) {
+      if (!(error instanceof DoorwardError)) throw error
+      failed.push({ rule, error })
+    }
+  if (failed[0] && made.length === 0) throw failed[0].error
+  for (const { rule, error } of failed) addRejected(delivery, error, parts, rule)
+  delivery.due = made
+}
+
+const toRun = ({ decision }: Delivery): RunDecision =>
+  required(decision?.kind === 'run' ? decision : undefined)
+
+/** Puts the events into the queue, counts the runs, and keeps what another run needs. */
+export const queueEvents = async (delivery: Delivery, parts: PipelineParts): Promise<Accepted> => {
+  const { due, engine, body, headers, verified } = delivery
+  const { runEvent } = engine
+  // The prompts replace the body, whose bytes become free for them. What another machine has to confirm keeps
+  // both until then.
+  if (!runEvent.needsConfirmation) body?.release()
+  const placed = await runEvent.accept(due.map(({ event }) => event))
+  const now = performance.now()
+  const accepted: string[] = []
+  const events: EventOfRule[] = placed.map(({ id, status }, index) => {
+    const rule = due[index]?.rule
+    if (rule && status === 'accepted') {
+      accepted.push(id)
+      parts.budgets.count(rule, now)
+    }
+    return { id, status, rule: rule?.name }
+  })
+  parts.payloads.keep(accepted, { body: required(verified).body, headers })
+  const { overBudget } = toRun(delivery)
+  for (const rule of overBudget) events.push(addOverBudget(delivery, rule, parts))
+  const [{ id, status } = { id: '', status: 'accepted' as const }] = events
+  const answer = toAccepted(delivery, id, status)
+  return events.length > 1 ? { ...answer, events } : answer
+}
+
+/** Adds the event of a rule that has used up its `max_runs`, which the log says once. */
+const addOverBudget = (
+  delivery: Delivery,
+  rule: CompiledRule,
+  { events, budgets, log }: PipelineParts,
+): EventOfRule => {
+  const { path, name, maxRuns } = rule
+  const detail = `the ${maxRuns ? formatMaxRuns(maxRuns) : 'max_runs'} is used up`
+  const code = 'over-budget'
+  const id = addFiltered(delivery, { state: 'filtered', code, detail }, events, rule)
+  if (budgets.noteFiltered(rule)) log.warn({ event: id, webhook: path, rule: name, code }, detail)
+  return { id, status: 'filtered', rule: name }
+}
