@@ -24,8 +24,6 @@ export const missedSchema = z.strictObject({
           answer: z.string(),
         }),
       ),
-      /** That there were more than are read. */
-      leftOut: z.string().optional(),
       /** Why the sender's list could not be read. */
       problem: z.string().optional(),
       hint: z.string().optional(),

@@ -1,14 +1,15 @@
+import type { StatusProblem } from '../../shared/api.ts'
+import type { CaughtUp, MissedHook } from '../../shared/api-missed.ts'
 import type { CatchUpSettings, WebhookSource } from '../../shared/config/source.ts'
-import type { EventRecord } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
-import { isFinal } from '../events/event-record.ts'
 import type { EventStore } from '../events/event-store.ts'
 import { maxListed, type PastDelivery, type PastApi } from '../sender-apis/sender-api.ts'
 import { knownError } from '../util/assets.ts'
 import type { CompiledWebhook } from '../webhook/compiled-webhook.ts'
-import { isNamed } from '../webhook/rules/choose.ts'
-import { holds } from '../webhook/rules/filter.ts'
+import type { FetchedDelivery } from '../webhook/pipeline.ts'
+import { toEventName } from '../webhook/rules/choose.ts'
 import type { Journal } from './journal.ts'
+import { canRun, hasEvent, listKnown, oncePerId } from './past-deliveries.ts'
 
 /** GitHub lists a delivery up to minutes after it was sent. */
 const overlapMs = 10 * 60_000
@@ -18,115 +19,296 @@ const minRetryMs = 30_000
 const maxRetryMs = 15 * 60_000
 /** No sender asks for a longer pause. */
 const maxAskedMs = 24 * hourMs
+const hint = 'doorward events missed'
 
 /** A webhook whose deliveries are caught up. */
-export type ReadWebhook = Pick<CompiledWebhook, 'path' | 'rules'> & {
+export type CaughtUpWebhook = CompiledWebhook & {
   readonly source: WebhookSource
   readonly catchUp: CatchUpSettings
 }
 
-/** One hook at its sender: when to read its list of deliveries, and what is missing of it. */
-export class HookReader {
-  /** The oldest first. */
-  waiting: readonly PastDelivery[] = []
-  problem: DoorwardError | undefined
-  /** That the hook is switched off at its sender. */
-  off: DoorwardError | undefined
-  /** That there was more than is read of one list; until the owner runs or skips what waits. */
-  leftOut: string | undefined
-  /** Not all that was to run by itself did: the sender, or the queue, refused. */
-  isUnfinished = false
+export type HookServices = {
+  readonly open: (source: WebhookSource) => PastApi
+  /** Throws why the webhook refuses it. */
+  readonly accept: (delivery: FetchedDelivery, webhook: CompiledWebhook) => Promise<unknown>
+  readonly events: EventStore
+  /** False once another process serves, or the daemon stops. */
+  readonly isServing: () => boolean
+  /** Marks deliveries as finished. */
+  readonly finish: (source: WebhookSource, deliveryIds: readonly string[]) => void
+  readonly tell: (detail: string) => void
+  readonly now: () => number
+  /** Aborted once the daemon stops. */
+  readonly signal: AbortSignal
+}
+
+/** One hook at its sender: when to read its list of deliveries, what is missing, and what to do about it. */
+export class MissedHookReader {
+  readonly #services: HookServices
+  #webhook: CaughtUpWebhook
+  /** Missing deliveries, the oldest first. */
+  #waiting: readonly PastDelivery[] = []
+  /** Ids of those that the owner is asked about. */
+  #asked: ReadonlySet<string> = new Set()
+  /** Why the list, or the details of a delivery, could not be read. */
+  #failure: DoorwardError | undefined
+  /** The hook is switched off at its sender. */
+  #off: DoorwardError | undefined
+  /** The sender or the queue refused a delivery that was to run without a question. */
+  #isUnfinished = false
   #dueMs = 0
   #failures = 0
-  /** What was sent just before the last reading may not have been in the list. */
-  #readsAgain = true
-  #etag: string | undefined
-  /** How often in a row nothing new was there. */
+  /** Readings in a row that found nothing new. */
   #quiet = 0
-  /** What the owner is asked about. */
-  held: ReadonlySet<string> = new Set()
-  /** The last reading was the first after a start, sleep or a time without network. */
-  isAwakening = false
+  #etag: string | undefined
+  /** The next reading is the first after a start, sleep or a time without network. */
+  #isAwakening = true
 
-  isDue(nowMs: number): boolean {
-    return nowMs >= this.#dueMs
+  constructor(services: HookServices, webhook: CaughtUpWebhook) {
+    this.#services = services
+    this.#webhook = webhook
   }
 
-  /** The machine slept, or the network was away. */
+  /** The webhook as the configuration has it now. */
+  use(webhook: CaughtUpWebhook): this {
+    this.#webhook = webhook
+    return this
+  }
+
+  /** Reads at the next tick: the machine slept, or the network was away. */
   wake(): void {
     this.#dueMs = 0
-    this.#readsAgain = true
+    this.#isAwakening = true
     this.#etag = undefined
   }
 
-  /** Reads what was delivered since the cursor. Returns how many are missing that were not before. */
-  async read(
-    { path, rules, source: hook, catchUp: { everyMs } }: ReadWebhook,
-    sender: PastApi,
-    { journal, events, nowMs }: { journal: Journal; events: EventStore; nowMs: number },
-    signal: AbortSignal,
-  ): Promise<number> {
-    try {
-      const cursor = journal.cursor(hook)
-      const list = await sender.past.list(hook, { ms: cursor, etag: this.#etag }, signal)
-      // With a list that can be read and details that cannot, the pauses grow too.
-      if (!this.isUnfinished) this.#failures = 0
-      this.isAwakening = this.#readsAgain && cursor !== undefined
-      this.#readsAgain = false
-      this.#quiet += 1
-      const usualMs = this.isAwakening ? againMs : hourMs
-      this.#dueMs = nowMs + (everyMs === undefined ? usualMs : toPace(everyMs, this.#quiet))
-      if (everyMs === undefined || this.isAwakening)
-        this.off = await findSwitchedOff(sender, hook, path, signal)
-      this.problem = this.off
-      if (list === 'same') return 0
-      this.#etag = everyMs === undefined ? undefined : list.etag
-      if (cursor === undefined) {
-        journal.moveCursor(hook, list.nowMs)
-        return 0
-      }
-      const listed = oncePerId(list.deliveries)
-      if (!list.isWhole) this.leftOut ??= describeLeftOut(listed, sender.title)
-      const unfinished = listed.filter(
-        (delivery) =>
-          canRun({ rules }, delivery) &&
-          !journal.isFinished(hook, delivery.deliveryId) &&
-          // Else another machine took it.
-          (!delivery.isAccepted || journal.isTaken(hook, delivery.deliveryId)),
-      )
-      const known = listKnown(events, path)
-      const before = new Set(this.waiting.map(({ deliveryId }) => deliveryId))
-      this.waiting = unfinished.filter(({ deliveryId }) => !known.has(deliveryId))
-      const oldest = unfinished[0] ? Date.parse(unfinished[0].at) : Infinity
-      const reached = Math.max(cursor, Math.min(oldest, list.nowMs - overlapMs))
-      // A time to come, from a clock that was wrong, would hide all that is sent until then.
-      journal.moveCursor(hook, Math.min(reached, list.nowMs))
-      const more = this.waiting.filter(({ deliveryId }) => !before.has(deliveryId)).length
-      if (more > 0) {
-        this.#quiet = 0
-        this.#dueMs = nowMs + Math.min(this.#dueMs - nowMs, everyMs ?? hourMs)
-      }
-      return more
-    } catch (thrown) {
-      // Whatever a sender answers, the other hooks are read.
-      this.problem = knownError(thrown)
-      this.pause(this.problem, nowMs)
-      return 0
+  /** Reads the list if it is due, and runs or announces what is missing. */
+  async catchUp(journal: Journal): Promise<void> {
+    if (!this.#services.isServing() || this.#services.now() < this.#dueMs) return
+    const { catchUp } = this.#webhook
+    const { isFirst, found } = await this.#read(journal)
+    if (catchUp.everyMs !== undefined && !isFirst) {
+      const due = this.#waiting.filter(({ deliveryId }) => !this.#asked.has(deliveryId))
+      if (due.length > 0) await this.#run(due)
+      return
+    }
+    const runsAgain = this.#isUnfinished && this.#waiting.length > 0 && !this.#failure
+    if (found > 0 || runsAgain) await this.#handle(this.#waiting)
+    this.#asked = new Set(idsOf(this.#waiting))
+  }
+
+  /** Runs or forgets what waits. */
+  async decide(what: 'run' | 'skip'): Promise<CaughtUp> {
+    return what === 'run' ? this.#run(this.#waiting) : this.#skip(this.#waiting)
+  }
+
+  describe(): MissedHook {
+    const { path, source, catchUp } = this.#webhook
+    const problem = this.#failure ?? this.#off
+    return {
+      path,
+      provider: source.provider,
+      repository: source.repository,
+      mode: catchUp.mode,
+      waiting: this.#waiting.map(({ deliveryId, at, event, action, answer }) => ({
+        deliveryId,
+        at,
+        event: toEventName({ event, action }),
+        answer,
+      })),
+      ...(problem && { problem: problem.message }),
+      ...(problem?.hint !== undefined && { hint: problem.hint }),
     }
   }
 
+  problems(): StatusProblem[] {
+    const { path: webhook, source } = this.#webhook
+    const { repository } = source
+    const asked = this.#waiting.filter(({ deliveryId }) => this.#asked.has(deliveryId))
+    const problems: Omit<StatusProblem, 'about'>[] = []
+    const add = (code: string, detail: string, fix = hint) =>
+      problems.push({ code, detail, hint: fix })
+    if (asked.length > 0) add('deliveries-missed', describe(asked, repository))
+    if (this.#failure)
+      add(
+        'deliveries-unread',
+        `the deliveries of ${repository} cannot be read: ${this.#failure.message}`,
+        this.#failure.hint,
+      )
+    else if (this.#off)
+      add('deliveries-unread', `${repository}: ${this.#off.message}`, this.#off.hint)
+    return problems.map((problem) => ({ ...problem, about: { webhook } }))
+  }
+
+  /** Reads what was delivered since the cursor; `found` is the number of deliveries that are newly missing. */
+  async #read(journal: Journal) {
+    const { events, open, tell, signal, now } = this.#services
+    const { path, rules, source, catchUp } = this.#webhook
+    const { everyMs } = catchUp
+    const nowMs = now()
+    const outcome = { found: 0, isFirst: false }
+    try {
+      const sender = open(source)
+      const cursor = journal.cursor(source)
+      const list = await sender.past.list(source, { ms: cursor, etag: this.#etag }, signal)
+      // The pauses also grow where the list can be read and details cannot.
+      if (!this.#isUnfinished) this.#failures = 0
+      outcome.isFirst = this.#isAwakening && cursor !== undefined
+      this.#isAwakening = false
+      this.#quiet += 1
+      const usualMs = outcome.isFirst ? againMs : hourMs
+      this.#dueMs = nowMs + (everyMs === undefined ? usualMs : toPace(everyMs, this.#quiet))
+      if (everyMs === undefined || outcome.isFirst)
+        this.#off = await findSwitchedOff(sender, source, path, signal)
+      this.#failure = undefined
+      if (list === 'same') return outcome
+      this.#etag = everyMs === undefined ? undefined : list.etag
+      if (cursor === undefined) {
+        journal.moveCursor(source, list.nowMs)
+        return outcome
+      }
+      const listed = oncePerId(list.deliveries)
+      if (!list.isWhole)
+        tell(
+          `${source.repository} had more than ${maxListed.toLocaleString('en')} deliveries: those before ${toLocalTime(listed[0]?.at)} are left out, and only ${sender.title} has them`,
+        )
+      const unfinished = listed.filter(
+        (delivery) =>
+          canRun(rules, delivery) &&
+          !journal.isFinished(source, delivery.deliveryId) &&
+          // Otherwise another machine accepted it.
+          (!delivery.isAccepted || journal.isTaken(source, delivery.deliveryId)),
+      )
+      const known = listKnown(events, path)
+      const before = new Set(idsOf(this.#waiting))
+      this.#waiting = unfinished.filter(({ deliveryId }) => !known.has(deliveryId))
+      const oldest = unfinished[0] ? Date.parse(unfinished[0].at) : Infinity
+      const reached = Math.max(cursor, Math.min(oldest, list.nowMs - overlapMs))
+      // A cursor in the future, from a wrong clock, would hide all that is sent until then.
+      journal.moveCursor(source, Math.min(reached, list.nowMs))
+      outcome.found = this.#waiting.filter(({ deliveryId }) => !before.has(deliveryId)).length
+      if (outcome.found > 0) {
+        this.#quiet = 0
+        this.#dueMs = nowMs + Math.min(this.#dueMs - nowMs, everyMs ?? hourMs)
+      }
+    } catch (thrown) {
+      // The other hooks are read, whatever this sender answers.
+      this.#failure = knownError(thrown)
+      this.#pause(this.#failure, nowMs)
+    }
+    return outcome
+  }
+
+  async #handle(waiting: readonly PastDelivery[]): Promise<void> {
+    const { tell } = this.#services
+    const { source, catchUp } = this.#webhook
+    const what = describe(waiting, source.repository)
+    if (catchUp.mode === 'ask') return tell(`${what}: ${hint}`)
+    const isNewest = catchUp.mode === 'newest'
+    const { skipped } = isNewest ? this.#skip(waiting.slice(0, -1)) : { skipped: 0 }
+    const {
+      run,
+      refused,
+      waiting: left,
+      problem,
+    } = await this.#run(isNewest ? waiting.slice(-1) : waiting)
+    const counts = [
+      `${run} run`,
+      ...(skipped > 0 ? [`${skipped} left out`] : []),
+      ...(refused > 0 ? [`${refused} refused`] : []),
+      ...(left > 0 ? [`${left} waiting (${hint})`] : []),
+    ]
+    tell(`${what}: ${counts.join(', ')}${problem === undefined ? '' : `; ${problem}`}`)
+  }
+
+  /** Runs at most `at_most` deliveries, the oldest first. */
+  async #run(due: readonly PastDelivery[]): Promise<CaughtUp> {
+    const { open, events, isServing, finish, tell, signal, now } = this.#services
+    const { path, source, catchUp } = this.#webhook
+    const { title, past } = open(source)
+    const missing: PastDelivery[] = []
+    let [run, refused] = [0, 0]
+    let problem: string | undefined
+    this.#isUnfinished = false
+    for (const delivery of due.slice(0, catchUp.atMost)) {
+      const { id, deliveryId } = delivery
+      let fetched: FetchedDelivery | undefined
+      try {
+        fetched = await past.fetch(source, id, signal)
+        if (!isServing()) break
+        const isAccepted = fetched && (await this.#accept(fetched))
+        if (isAccepted) run += 1
+        else if (fetched) refused += 1
+        else missing.push(delivery)
+        // Where its details name another delivery, no event would ever finish this one.
+        if (!isAccepted || !hasEvent(events, path, deliveryId)) finish(source, [deliveryId])
+        this.#remove([deliveryId])
+      } catch (thrown) {
+        const error = knownError(thrown)
+        problem = error.message
+        this.#isUnfinished = catchUp.mode !== 'ask'
+        if (!fetched) this.#failure = error
+        this.#pause(error, now())
+        break
+      }
+    }
+    if (missing.length > 0)
+      tell(`${describe(missing, source.repository)}: ${title} no longer has the details`)
+    return {
+      run,
+      refused: refused + missing.length,
+      skipped: 0,
+      waiting: this.#waiting.length,
+      ...(problem !== undefined && { problem }),
+    }
+  }
+
+  /** False when the webhook refuses it for good. Throws where it may accept it later. */
+  async #accept(fetched: FetchedDelivery): Promise<boolean> {
+    try {
+      await this.#services.accept(fetched, this.#webhook)
+      return true
+    } catch (error) {
+      const passing = ['queue-full', 'rate-limited', 'unavailable', 'stopping']
+      if (!(error instanceof DoorwardError) || passing.includes(error.code)) throw error
+      return false
+    }
+  }
+
+  #skip(skipped: readonly PastDelivery[]): CaughtUp {
+    const ids = idsOf(skipped)
+    this.#services.finish(this.#webhook.source, ids)
+    this.#remove(ids)
+    return { run: 0, refused: 0, skipped: ids.length, waiting: 0 }
+  }
+
+  #remove(deliveryIds: readonly string[]): void {
+    this.#waiting = this.#waiting.filter(({ deliveryId }) => !deliveryIds.includes(deliveryId))
+  }
+
   /** Reads again after a pause: twice as long as the last, and as long as the sender asks for. */
-  pause(error: DoorwardError, nowMs: number): void {
+  #pause(error: DoorwardError, nowMs: number): void {
     const pauseMs = Math.min(minRetryMs * 2 ** this.#failures, maxRetryMs)
     this.#failures += 1
     this.#dueMs = nowMs + Math.max(pauseMs, Math.min(error.retryAfterMs ?? 0, maxAskedMs))
   }
-
-  remove(deliveryIds: readonly string[]): void {
-    const ids = new Set(deliveryIds)
-    this.waiting = this.waiting.filter(({ deliveryId }) => !ids.has(deliveryId))
-  }
 }
+
+const idsOf = (deliveries: readonly PastDelivery[]): string[] =>
+  deliveries.map(({ deliveryId }) => deliveryId)
+
+const describe = (waiting: readonly PastDelivery[], repository: string): string => {
+  const count = waiting.length === 1 ? '1 missed delivery' : `${waiting.length} missed deliveries`
+  return `${count} of ${repository} since ${toLocalTime(waiting[0]?.at)}`
+}
+
+/** Written like 2026-11-26 02:10. */
+const toLocalTime = (at: string | undefined): string =>
+  new Date(at ?? 0).toLocaleString('sv').slice(0, 16)
+
+/** After ten quiet readings less and less often, at most five times as long and an hour. */
+const toPace = (everyMs: number, quiet: number): number =>
+  Math.max(everyMs, Math.min(everyMs * Math.min(5, 1 + Math.floor(quiet / 10)), hourMs))
 
 /** A sender sends nothing through a hook that it, or a person, switched off. */
 const findSwitchedOff = async (
@@ -140,70 +322,4 @@ const findSwitchedOff = async (
   return new DoorwardError('source-failed', `the hook is switched off at ${title}`, {
     hint: `switch it on: doorward webhook connect ${provider} ${repository} --path ${path}`,
   })
-}
-
-const describeLeftOut = ([oldest]: readonly PastDelivery[], title: string): string =>
-  `more than ${maxListed.toLocaleString('en')} deliveries: those before ${toLocalTime(oldest?.at)} are left out, and only ${title} has them`
-
-/** As 2026-11-26 02:10. */
-export const toLocalTime = (at: string | undefined): string =>
-  new Date(at ?? 0).toLocaleString('sv').slice(0, 16)
-
-/** After ten quiet readings less and less often, at most five times as long and an hour. */
-const toPace = (everyMs: number, quiet: number): number =>
-  Math.max(everyMs, Math.min(everyMs * Math.min(5, 1 + Math.floor(quiet / 10)), hourMs))
-
-/** The oldest first; of one that was sent again the newest attempt. */
-const oncePerId = (newestFirst: readonly PastDelivery[]): PastDelivery[] => {
-  const byId = new Map<string, PastDelivery>()
-  for (const delivery of newestFirst)
-    if (!byId.has(delivery.deliveryId)) byId.set(delivery.deliveryId, delivery)
-  // Stable, as GitHub tells whole seconds.
-  return [...byId.values()].toReversed().toSorted((a, b) => Date.parse(a.at) - Date.parse(b.at))
-}
-
-/** The deliveries to a webhook that wait, run or are finished here. */
-const listKnown = (events: EventStore, path: string): ReadonlySet<string> =>
-  new Set(
-    events
-      .list({ limit: Infinity, webhook: path })
-      .flatMap((record) => (isLost(record) ? [] : (record.deliveryId ?? []))),
-  )
-
-/** An event that never ran: the queue was full, the signature was wrong, or the daemon stopped. */
-const isLost = ({ state, code }: EventRecord): boolean =>
-  state === 'rejected' || (state === 'dropped' && code === 'event-dropped')
-
-/** True once all rules of a delivery are through with it. */
-export const isThrough = (events: EventStore, record: EventRecord): boolean => {
-  const { state, webhook, deliveryId } = record
-  // What it repeats may still run.
-  if (!isFinal(state) || state === 'duplicate' || isLost(record) || webhook === null) return false
-  return !events
-    .list({ limit: Infinity, webhook })
-    .some((other) => other.deliveryId === deliveryId && !isFinal(other.state))
-}
-
-/**
- * False for a delivery that no rule runs, as far as the list of the sender tells: by its event, and by what a
- * filter asks of `event.action` alone. Its details need not be read.
- */
-const canRun = (
-  { rules }: Pick<CompiledWebhook, 'rules'>,
-  { event, action }: Pick<PastDelivery, 'event' | 'action'>,
-): boolean => {
-  if (event === 'ping') return false
-  const scope = { event: { action }, headers: {} }
-  return rules.some(
-    ({ on, filter }) =>
-      (!on || isNamed(on, { event, action })) &&
-      filter.every(
-        (condition) =>
-          condition.kind !== 'value' ||
-          condition.path.length !== 2 ||
-          condition.path[0] !== 'event' ||
-          condition.path[1] !== 'action' ||
-          holds(scope, condition),
-      ),
-  )
 }

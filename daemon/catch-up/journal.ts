@@ -12,22 +12,22 @@ import type { WebhookSource } from '../../shared/config/source.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { readSecretFile, systemReason } from '../../shared/home/home.ts'
 
-/** More than were sent since the oldest cursor; by number, as a clock can be wrong. */
+/** Limited by number, as a clock can be wrong; more than any sender delivers since the oldest cursor. */
 const maxFinished = 20_000
-/** A file that has this many lines more than it needs is written anew. */
+/** The file is written again when it has this many more lines than it needs. */
 const spareLines = 5000
 
 /**
- * Up to where each hook was read, and which deliveries since then were accepted, or are finished: a time and
- * hashes of ids. A line is appended for each step, so that a kill at any time loses at most the step that was
- * not finished; one that was cut off is ignored.
+ * The file remembers up to which time each hook was read, and hashes of the deliveries since then that were
+ * accepted or are finished. Each step appends a line, so a kill loses at most the step in progress. A line
+ * that was cut off is ignored.
  */
 export class Journal {
   readonly #file: string
   readonly #cursors = new Map<string, number>()
   /** The oldest first. */
   readonly #finished = new Set<string>()
-  /** Accepted here, and not finished. */
+  /** Deliveries that this daemon accepted and has not finished. */
   readonly #taken = new Set<string>()
   #lines = 0
 
@@ -114,7 +114,7 @@ export class Journal {
     }
   }
 
-  /** In one turn, so that no line is appended to the file that is replaced. */
+  /** Synchronous, so that no line is appended to the file that is replaced. */
   #rewrite(): void {
     const lines = [
       ...[...this.#cursors].map(([key, ms]) => toCursorLine(key, ms)),
@@ -141,7 +141,7 @@ const addNewest = (keys: Set<string>, key: string): void => {
   if (keys.size > maxFinished && oldest !== undefined) keys.delete(oldest)
 }
 
-/** With a mark at its end: a time that is cut off would be a much older one. */
+/** The dot marks the end of the line: a time that was cut off would be a much older one. */
 const toCursorLine = (key: string, ms: number): string => `cursor ${key} ${ms} .`
 
 const hashOf = ({ provider, repository, hookId }: WebhookSource, deliveryId = ''): string =>

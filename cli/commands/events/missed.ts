@@ -73,8 +73,6 @@ const printMissed = (hooks: readonly MissedHook[], { terminal }: Context): void 
     if (more > 0) terminal.print(`and ${more.toLocaleString('en')} more: --json has all`)
     terminal.say('run them: doorward events missed --run; forget them: --skip')
   } else if (hooks.every(({ problem }) => problem === undefined)) terminal.say('nothing was missed')
-  for (const { repository, leftOut } of hooks)
-    if (leftOut !== undefined) terminal.say(toPlainLine(`${repository} had ${leftOut}`))
   for (const { repository, problem, hint } of hooks)
     if (problem !== undefined)
       terminal.say(

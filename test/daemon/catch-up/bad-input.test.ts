@@ -93,12 +93,10 @@ describe('catching up with what goes wrong', () => {
     for (let number = 0; number < 10_050; number += 1) miss(number)
     const [missed] = await own.catchUp.list(true)
     assert.equal(missed?.waiting.length, 10_000)
-    const said = /had more than 10,000 deliveries: those before \d{4}-.* are left out/
-    assert.match(`had ${missed.leftOut}`, said)
-    assert.match(own.told().join(), said)
-    assert.match(own.problems().join(), said)
-    await own.catchUp.decide({ do: 'skip' })
-    assert.deepEqual(own.problems(), [])
+    assert.match(
+      own.told().join(),
+      /had more than 10,000 deliveries: those before \d{4}-.* are left out/,
+    )
   })
 
   it('says which details are gone after three days, and runs the others', async () => {
@@ -110,7 +108,7 @@ describe('catching up with what goes wrong', () => {
     await own.catchUp.tick()
     const { refused } = await own.catchUp.decide({ do: 'run' })
     assert.equal(refused, 1)
-    assert.match(own.told().join(), /1 missed delivery of acme\/door .*: GitHub has no details any/)
+    assert.match(own.told().join(), /1 missed delivery of acme\/door .*: GitHub no longer has the details/)
     await own.catchUp.list(true)
     await own.catchUp.decide({ do: 'run' })
     assert.deepEqual([numbers(own), own.problems()], [[2], []])

@@ -79,7 +79,10 @@ describe('deliveries of GitLab that did not arrive', () => {
       waiting: 0,
     })
     assert.deepEqual(numbers(), [1])
-    assert.match(own.told().join(), /1 missed delivery of acme .*: GitLab has no details any more/)
+    assert.match(
+      own.told().join(),
+      /1 missed delivery of acme .*: GitLab no longer has the details/,
+    )
     server.miss(hook, { payload: request(4), minutesAgo: 8 * dayMinutes })
     server.miss(hook, { payload: { oversize: true }, trigger: 'push_hooks' })
     const [left] = await own.catchUp.list(true)

@@ -73,7 +73,7 @@ describe('events of Stripe', () => {
     server.events.splice(0)
     const { refused } = await own.catchUp.decide({ do: 'run' })
     assert.equal(refused, 2)
-    assert.match(own.told().join(), /Stripe has no details any more/)
+    assert.match(own.told().join(), /Stripe no longer has the details/)
   })
 
   it('are read later where Stripe fails, and the key says what it lacks, and never itself', async () => {
