@@ -121,7 +121,6 @@ export const runProgram = async (
       timeoutMs: program.timeoutMs,
       outputLimitBytes: program.outputLimitBytes,
       signal,
-      folder,
     })
     // A program that prints its environment when it fails must not bring a secret into an event.
     const secrets = new Map([

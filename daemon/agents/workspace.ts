@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { accessSync, constants, lstatSync, readdirSync, readlinkSync, statfsSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { basename, dirname, isAbsolute, join } from 'node:path'
+import { isAbsolute, join } from 'node:path'
 import { promisify } from 'node:util'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
 import { isSameProcess, readStartTime } from '../../shared/home/lock.ts'
@@ -92,9 +92,6 @@ export const removeFolder = async (folder: string): Promise<void> => {
   }
 }
 
-export const isAgentFolder = (folder: string): boolean =>
-  getParents().includes(dirname(folder)) && basename(folder).startsWith(folderPrefix)
-
 /** Removes this user's folders of processes that have exited, whatever their home. Throws nothing. */
 export const removeOrphanedFolders = async (): Promise<void> => {
   for (const parent of getParents())
@@ -108,10 +105,7 @@ export const isOrphaned = (name: string): boolean => {
   if (!name.startsWith(folderPrefix)) return false
   const [pid, start, namespace, ...more] = name.slice(folderPrefix.length).split('-')
   if (more.length !== 1 || !/^\d+$/.test(pid ?? '') || namespace !== getPidNamespace()) return false
-  return !isSameProcess({
-    pid: Number(pid),
-    ...(start !== undefined && start !== 'x' && { start }),
-  })
+  return !isSameProcess({ pid: Number(pid), start: start === 'x' ? undefined : start })
 }
 
 const listFolder = (folder: string): string[] => {

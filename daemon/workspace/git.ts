@@ -65,7 +65,6 @@ export const createGit = (run: RunProcess, env: NodeJS.ProcessEnv): Git => {
       outputLimitBytes,
       stopsWhenCut: true,
       signal,
-      folder: undefined,
     }).catch((error: unknown) => {
       throw toStartError(error)
     })

@@ -178,18 +178,20 @@ export const isAlive = (pid: number): boolean => {
 export const readStartTime = (pid: number): string | undefined => readStat(pid)?.start
 
 /** True while the process that started then is alive. Without a start time the pid decides. */
-export const isSameProcess = ({ pid, start }: { pid: number; start?: string }): boolean =>
-  isAlive(pid) && (start === undefined || readStartTime(pid) === start)
+export const isSameProcess = ({
+  pid,
+  start,
+}: {
+  readonly pid: number
+  readonly start?: string | undefined
+}): boolean => isAlive(pid) && (start === undefined || readStartTime(pid) === start)
 
-/** True for a process that leads a group; false where the system does not say. */
-export const isGroupLeader = (pid: number): boolean => readStat(pid)?.group === String(pid)
-
-/** Fields 3, 5 and 22 of proc(5) stat: state, process group, and start in ticks since boot. Linux only. */
-const readStat = (pid: number): { state?: string; group?: string; start?: string } | undefined => {
+/** Fields 3 and 22 of proc(5) stat: state, and start in ticks since boot. Linux only. */
+const readStat = (pid: number): { state?: string; start?: string } | undefined => {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    return { state: fields[0], group: fields[2], start: fields[19] }
+    return { state: fields[0], start: fields[19] }
   } catch {
     return undefined
   }

@@ -78,7 +78,7 @@ agents:
     assert.equal(seen.text, body)
     assert.deepEqual([seen.mode, seen.folderMode], [0o600, 0o700])
     gone(seen.path)
-    const { DOORWARD_RUN: _run, DOORWARD_EVENT_FILE: path, ...variables } = seen.variables
+    const { DOORWARD_EVENT_FILE: path, ...variables } = seen.variables
     assert.equal(path, seen.path)
     assert.deepEqual(variables, {
       DOORWARD_EVENT_ID: id,
