@@ -8,8 +8,8 @@ import { type TunnelName, tunnelPrograms } from '../../shared/api-tunnel.ts'
 import { readYaml } from '../../shared/config/yaml.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { openRequest } from '../../shared/network/outgoing.ts'
+import { readListeners } from '../../shared/network/tcp-table.ts'
 import { toPlainLine } from '../../shared/text.ts'
-import { isListenerOurs } from '../event-page/peer-user.ts'
 import { listAt, textAt, valueAt } from '../util/payload-path.ts'
 
 /** Where a tunnel is to lead, and what its program is run with. */
@@ -162,6 +162,10 @@ const ngrok: TunnelProgram = {
 
 const usualWeb = '127.0.0.1:4040'
 const maxAnswer = 1024 * 1024
+
+/** False when another user's program listens on this port. */
+export const isListenerOurs = async (port: number): Promise<boolean> =>
+  (await readListeners(port)).every(({ user }) => user === process.getuid?.())
 
 const findNgrok = async (place: Place, web: string): Promise<string | undefined> => {
   try {

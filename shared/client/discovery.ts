@@ -8,6 +8,7 @@ import type { DaemonFile, Status, StatusProblem } from '../api.ts'
 import { DoorwardError, systemCode } from '../errors.ts'
 import { type Home, systemReason } from '../home/home.ts'
 import { isAlive } from '../home/lock.ts'
+import { readListeners } from '../network/tcp-table.ts'
 import { toPlainLine } from '../text.ts'
 
 /** `run/daemon.json`, or undefined when it is missing or malformed. */
@@ -94,17 +95,10 @@ export const findListeningProcess = async (port: number): Promise<ListeningProce
  * throws.
  */
 export const isPortInUse = async (port: number): Promise<boolean | undefined> =>
-  process.platform === 'linux' ? (await inodesAt(port)).length > 0 : undefined
-
-const inodesAt = async (port: number): Promise<string[]> => {
-  const tables = await Promise.all(
-    ['tcp', 'tcp6'].map((name) => files.readFile(`/proc/net/${name}`, 'utf8').catch(() => '')),
-  )
-  return tables.flatMap((table) => listeningInodes(table, port))
-}
+  process.platform === 'linux' ? (await readListeners(port)).length > 0 : undefined
 
 const findInProc = async (port: number): Promise<ListeningProcess | undefined> => {
-  const links = new Set((await inodesAt(port)).map((inode) => `socket:[${inode}]`))
+  const links = new Set((await readListeners(port)).map(({ inode }) => `socket:[${inode}]`))
   if (links.size === 0) return undefined
   for (const name of await files.readdir('/proc')) {
     if (!/^\d+$/.test(name)) continue
@@ -112,15 +106,6 @@ const findInProc = async (port: number): Promise<ListeningProcess | undefined> =
   }
   return undefined
 }
-
-/** Inodes of the sockets that listen on a port, from a table of proc_net_tcp(5). */
-export const listeningInodes = (table: string, port: number): string[] =>
-  table.split('\n').flatMap((line) => {
-    const [, local, , state, , , , , , inode] = line.trim().split(/\s+/)
-    const isListening = state === '0A'
-    const isOnPort = Number.parseInt(local?.split(':')[1] ?? '', 16) === port
-    return isListening && isOnPort && inode !== undefined ? [inode] : []
-  })
 
 /** False for a process of another user, whose descriptors are hidden. */
 const hasOpen = async (pid: string, links: ReadonlySet<string>): Promise<boolean> => {

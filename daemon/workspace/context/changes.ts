@@ -1,14 +1,14 @@
 import { GitFailed } from '../git.ts'
 import type { Context, ContextSource } from './source.ts'
-import { cutLines, formatSize, showName } from './show.ts'
+import { cutLines, cutList, formatSize, showName } from './show.ts'
 
 /*
- * What a change is, by git: from where it left `base` to `head`.
+ * Git describes a change, from where it left `base` to `head`.
  */
 
 const options = ['--no-color', '--no-ext-diff', '--no-textconv', '--find-renames']
 
-/** A patch is read so far; no limit of a context is longer. */
+/** The longest patch that is read; no limit of a context is longer. */
 const maxPatchBytes = 32 * 1024 * 1024
 const maxListBytes = 16 * 1024 * 1024
 
@@ -41,7 +41,7 @@ export const readDiff = async (source: ContextSource): Promise<Context> => {
   const [first] = patches
   const [beginning] = left
   if (kept.length === 0 && first && beginning) {
-    // What is shown of it may be longer.
+    // Shown as escapes, hidden characters take more room.
     const shown = Buffer.from(show(cutLines(first, limitBytes).toString()))
     kept.push(
       cutLines(shown, limitBytes).toString(),
@@ -101,30 +101,12 @@ const toRange = ({ base, head }: ContextSource['workspace']): string[] => [
   ...(base === undefined ? [] : [`^${base}`]),
 ]
 
-/** As many of the first items as fit. */
-const cutList = (items: readonly string[], what: string, limitBytes: number): Context => {
-  let room = limitBytes
-  const kept: string[] = []
-  for (const item of items) {
-    room -= Buffer.byteLength(item)
-    if (room < 0) break
-    kept.push(item)
-  }
-  const left = items.length - kept.length
-  if (left === 0) return { text: kept.join('') }
-  const note = `${left} of ${items.length} ${what}`
-  return {
-    text: `${kept.join('')}[left out, as more than ${formatSize(limitBytes)}: ${note}]\n`,
-    note: `the ${what} leave out ${note}`,
-  }
-}
-
 type ChangedFile = {
   readonly kind: string
   readonly path: string
-  /** Of a renamed one. */
+  /** The name before a rename. */
   readonly before: string | undefined
-  /** Undefined for a binary one. */
+  /** Undefined for a binary file. */
   readonly lines: { readonly added: number; readonly removed: number } | undefined
 }
 

@@ -2,10 +2,10 @@ import { toPlainLine, toPlainText } from '../../../shared/text.ts'
 import { listAt, textAt, valueAt } from '../../util/payload-path.ts'
 import type { Context, ContextSource } from './source.ts'
 import type { GithubReader } from './github.ts'
-import { formatSize } from './show.ts'
+import { countFitting, cutList } from './show.ts'
 
 /*
- * What people and checks said of a change.
+ * Comments of people on a change, and logs of checks that failed.
  */
 
 /** The comments of the pull request or issue, and the reviews, the oldest first. */
@@ -29,14 +29,7 @@ export const readComments = async ({
     .sort((one, other) => (one.time < other.time ? -1 : 1))
   if (comments.length === 0) return { text: '(no comments)\n' }
   const texts = comments.map(({ comment, time }) => show(formatComment(comment, time)))
-  let room = limitBytes
-  const kept = texts.findLastIndex((text) => (room -= Buffer.byteLength(text)) < 0) + 1
-  if (kept === 0) return { text: texts.join('') }
-  const note = `${kept} of ${texts.length} comments`
-  return {
-    text: `[left out, as more than ${formatSize(limitBytes)}: the oldest ${note}]\n${texts.slice(kept).join('')}`,
-    note: `the comments leave out ${note}`,
-  }
+  return cutList(texts, 'comments', limitBytes, 'last')
 }
 
 const timeOf = (comment: unknown): string =>
@@ -112,10 +105,14 @@ const cutLog = (log: string, limitBytes: number): string => {
     .split('\n')
     .map((line) => line.replace(/^\ufeff?\d{4}-\d\d-\d\dT[\d:.]+Z ?/, ''))
   const error = lines.findLastIndex((line) => line.startsWith('##[error]'))
-  const shown = error === -1 ? lines : lines.slice(0, error + 1 + linesAfterError)
-  let room = limitBytes
-  const cut = shown.findLastIndex((line) => (room -= Buffer.byteLength(line) + 1) < 0) + 1
-  const kept = shown.slice(cut).join('\n').trimEnd()
+  const end = error === -1 ? lines.length : error + 1 + linesAfterError
+  const newestFirst = lines.slice(0, end).toReversed()
+  const fitting = countFitting(
+    newestFirst.map((line) => `${line}\n`),
+    limitBytes,
+  )
+  const cut = newestFirst.length - fitting
+  const kept = newestFirst.slice(0, fitting).toReversed().join('\n').trimEnd()
   return `${cut === 0 ? '' : `[cut: the first ${cut} lines]\n`}${kept}\n`
 }
 

@@ -1,3 +1,5 @@
+import type { Context } from './source.ts'
+
 /*
  * Text of a change for a reader who decides by what it says: nothing in it is invisible.
  */
@@ -28,6 +30,34 @@ export const showName = (name: string): string => {
 /** The whole lines of a text that fit into a number of bytes. */
 export const cutLines = (text: Buffer, limitBytes: number): Buffer =>
   text.length <= limitBytes ? text : text.subarray(0, text.lastIndexOf('\n', limitBytes - 1) + 1)
+
+/** As many of the first, or of the last, items as fit into a number of bytes. Says how many are left out. */
+export const cutList = (
+  items: readonly string[],
+  what: string,
+  limitBytes: number,
+  keeps: 'first' | 'last' = 'first',
+): Context => {
+  const isFirst = keeps === 'first'
+  const fitting = countFitting(isFirst ? items : items.toReversed(), limitBytes)
+  const left = items.length - fitting
+  if (left === 0) return { text: items.join('') }
+  const note = `${left} of ${items.length} ${what}`
+  const cut = `[left out, as more than ${formatSize(limitBytes)}: ${isFirst ? '' : 'the oldest '}${note}]\n`
+  return {
+    text: isFirst
+      ? `${items.slice(0, fitting).join('')}${cut}`
+      : `${cut}${items.slice(left).join('')}`,
+    note: `the ${what} leave out ${note}`,
+  }
+}
+
+/** How many of the first texts fit into a number of bytes. */
+export const countFitting = (texts: readonly string[], limitBytes: number): number => {
+  let room = limitBytes
+  const firstLeft = texts.findIndex((text) => (room -= Buffer.byteLength(text)) < 0)
+  return firstLeft === -1 ? texts.length : firstLeft
+}
 
 /** `204,800 bytes` as `200 KB`. */
 export const formatSize = (bytes: number): string =>

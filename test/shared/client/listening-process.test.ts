@@ -4,12 +4,8 @@ import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
-import {
-  parseLsof,
-  isPortInUse,
-  listeningInodes,
-  findListeningProcess,
-} from '../../../shared/client/discovery.ts'
+import { parseLsof, isPortInUse, findListeningProcess } from '../../../shared/client/discovery.ts'
+import { parseTcpTable } from '../../../shared/network/tcp-table.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 
 const program = `
@@ -59,8 +55,15 @@ describe('who holds a port', () => {
       '   1: 0100007F:4965 0100007F:D431 01 00000000:00000000 00:00000000 00000000  1000 0 41235 1 0',
       '   2: 0100007F:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0 0 41236 1 0',
     ].join('\n')
-    assert.deepEqual(listeningInodes(table, 0x4965), ['41234'])
-    assert.deepEqual(listeningInodes('', 1), [])
+    const listening = parseTcpTable(table).filter(({ isListening }) => isListening)
+    assert.deepEqual(
+      listening.map(({ local, inode }) => [local, inode]),
+      [
+        ['0100007F:4965', '41234'],
+        ['0100007F:0016', '41236'],
+      ],
+    )
+    assert.deepEqual(parseTcpTable(''), [])
     assert.deepEqual(parseLsof('p501\ncopenclaw\nf20\np502\ncnode\n'), {
       pid: 501,
       name: 'openclaw',
