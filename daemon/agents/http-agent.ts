@@ -1,9 +1,8 @@
 import type { IncomingMessage } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { HttpAgent } from '../../shared/agents/schema.ts'
-import { DoorwardError, systemCode } from '../../shared/errors.ts'
-import { isCertificateError, isNotTls } from '../../shared/net.ts'
-import { describeCertificate, ProxyError } from '../../shared/network/faults.ts'
+import { DoorwardError } from '../../shared/errors.ts'
+import { describeUnreachable } from '../../shared/network/faults.ts'
 import { openRequest } from '../../shared/network/outgoing.ts'
 import { parsePath } from '../../shared/paths.ts'
 import { toPlainLine } from '../../shared/text.ts'
@@ -183,34 +182,10 @@ const readResponse = async (
 }
 
 const toConnectionError = ({ host }: URL, error: unknown): DoorwardError => {
-  const [reason, hint] = describeError(error)
-  const message = `cannot ask ${host}: ${reason}`
+  const { message, hint } = describeUnreachable(host, error)
   return new DoorwardError('agent-failed', message, {
     cause: error,
     hint,
-    localDetail: hint === undefined ? message : `${message} (${hint})`,
+    localDetail: `${message} (${hint})`,
   })
-}
-
-const describeError = (error: unknown): readonly [reason: string, hint?: string] => {
-  if (error instanceof ProxyError) return [error.message, error.hint]
-  const code = systemCode(error)
-  if (code !== undefined && isCertificateError(code)) {
-    const { what, hint } = describeCertificate(code)
-    return [`its certificate ${what}`, hint]
-  }
-  if (code !== undefined && isNotTls(code)) return ['it does not speak TLS']
-  return [(code && reasons[code]) ?? code ?? 'it closed the connection']
-}
-
-const reasons: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'nothing listens there: is it running?',
-  ENOTFOUND: 'there is no such host',
-  EAI_AGAIN: 'its host name cannot be resolved now',
-  ECONNRESET: 'it closed the connection',
-  ETIMEDOUT: 'it cannot be reached',
-  EHOSTUNREACH: 'it cannot be reached',
-  ENETUNREACH: 'it cannot be reached',
-  ERR_INVALID_CHAR: 'a header has an invalid character',
-  HPE_INVALID_CONSTANT: 'it does not speak HTTP',
 }

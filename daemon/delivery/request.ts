@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { systemCode } from '../../shared/errors.ts'
-import { isCertificateError, isNotTls } from '../../shared/net.ts'
-import { describeCertificate, ProxyError } from '../../shared/network/faults.ts'
+import { describeUnreachable } from '../../shared/network/faults.ts'
 import { openRequest } from '../../shared/network/outgoing.ts'
 import { describeAbort } from '../util/abort.ts'
 import { createByteCollector } from '../util/byte-budget.ts'
@@ -16,7 +15,12 @@ type TargetRequest = {
   /** Its name in messages: the URL may hold a token. */
   readonly target: string
   readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  /** Sent as a bearer token. */
+  readonly token?: string
   readonly headers?: Readonly<Record<string, string>>
+  /** Sent as JSON. */
+  readonly json?: object | undefined
+  /** JSON that is sent as it is. */
   readonly body?: string
   /** A longer response is cut. */
   readonly maxResponseBytes?: number
@@ -37,7 +41,7 @@ export type TargetResponse = {
  * `indeterminate` with a connection but no complete response.
  */
 export const requestTarget = async (url: URL, request: TargetRequest): Promise<TargetResponse> => {
-  const { method = 'POST', headers, body, attempt } = request
+  const { json, body = json && JSON.stringify(json), token, attempt } = request
   const { signal, timeoutMs } = attempt
   const connection = { isConnected: false, timedOut: false }
   const control = new AbortController()
@@ -53,8 +57,12 @@ export const requestTarget = async (url: URL, request: TargetRequest): Promise<T
   try {
     signal.throwIfAborted()
     const response = await openRequest(url, {
-      method,
-      headers,
+      method: request.method ?? (body === undefined ? 'GET' : 'POST'),
+      headers: {
+        ...(token !== undefined && { authorization: `Bearer ${token}` }),
+        ...(body !== undefined && { 'content-type': 'application/json; charset=utf-8' }),
+        ...request.headers,
+      },
       body,
       signal: control.signal,
       onConnected: () => {
@@ -109,37 +117,23 @@ const toConnectionError = (
   { isConnected, timedOut }: Connection,
   signal: AbortSignal,
 ): DeliveryError => {
-  const code = systemCode(error) ?? ''
-  const shown = /^[A-Z0-9_]{1,50}$/.test(code) && !signal.aborted ? ` (${code})` : ''
   if (isConnected) {
+    const code = systemCode(error) ?? ''
     const reason = signal.aborted
       ? `did not respond before ${describeAbort(signal)}`
       : timedOut
         ? 'did not respond in time'
-        : `closed the connection${shown}`
+        : `closed the connection${/^[A-Z0-9_]{1,50}$/.test(code) ? ` (${code})` : ''}`
     return new DeliveryError('indeterminate', `${target} ${reason}`)
   }
-  if (error instanceof ProxyError)
+  if (signal.aborted || timedOut)
     return new DeliveryError(
-      error.isPermanent ? 'permanent' : 'retryable',
-      `${target} cannot be reached: ${error.message}`,
-      { hint: error.hint },
+      'retryable',
+      `${target} cannot be reached${timedOut ? ' in time' : ''}`,
+      { hint: 'check the network' },
     )
-  if (isCertificateError(code)) {
-    const { what, hint } = describeCertificate(code)
-    return new DeliveryError('permanent', `the certificate of ${target} ${what}`, { hint })
-  }
-  if (isNotTls(code))
-    return new DeliveryError('permanent', `${target} does not speak TLS${shown}`, {
-      hint: 'check its URL: https:// needs a port with TLS',
-    })
-  return new DeliveryError(
-    'retryable',
-    `${target} cannot be reached${timedOut ? ' in time' : shown}`,
-    {
-      hint: code === 'ECONNREFUSED' ? 'nothing listens at its address' : 'check the network',
-    },
-  )
+  const { message, hint, isPermanent } = describeUnreachable(target, error)
+  return new DeliveryError(isPermanent ? 'permanent' : 'retryable', message, { hint })
 }
 
 type StatusDetails = {

@@ -44,6 +44,23 @@ export const withToken = async <Value>(
   }
 }
 
+/** Parses a variable of the owner. Throws `DeliveryError` when it is unset, or is not `what`. */
+export const readVariable = <Value>(
+  name: string,
+  env: NodeJS.ProcessEnv,
+  what: string,
+  parse: (text: string) => Value | undefined,
+): Value => {
+  const [text] = listSecrets([name], env)
+  const value = text === undefined ? undefined : parse(text)
+  if (value !== undefined) return value
+  throw new DeliveryError(
+    'permanent',
+    `${name} is ${text === undefined ? 'unset' : `not ${what}`}`,
+    { hint: `set ${name} in .env to ${what}: doorward config edit env` },
+  )
+}
+
 const withFixedToken = async <Value>(
   target: string,
   tokenEnv: string | undefined,

@@ -44,14 +44,10 @@ export const createApiRequest =
       return await withToken(token, async (accessToken) => {
         const response = await requestTarget(new URL(`${baseUrl}${path}`), {
           target: title,
-          method: method ?? 'GET',
-          headers: {
-            ...headers,
-            authorization: `Bearer ${accessToken}`,
-            ...(etag !== undefined && { 'if-none-match': etag }),
-            ...(body && { 'content-type': 'application/json; charset=utf-8' }),
-          },
-          ...(body && { body: JSON.stringify(body) }),
+          ...(method && { method }),
+          token: accessToken,
+          headers: { ...headers, ...(etag !== undefined && { 'if-none-match': etag }) },
+          json: body,
           maxResponseBytes,
           attempt: { signal, timeoutMs },
         })

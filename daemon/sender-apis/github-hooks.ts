@@ -3,6 +3,7 @@ import { DoorwardError } from '../../shared/errors.ts'
 import { toPlainLine } from '../../shared/text.ts'
 import type { TargetResponse } from '../delivery/request.ts'
 import type { TokenSource } from '../delivery/token.ts'
+import { githubHeaders } from '../delivery/targets/github-api.ts'
 import { githubPauseMs } from '../util/http-retry-after.ts'
 import { listAt, textAt, valueAt } from '../util/payload-path.ts'
 import { type ApiRequest, createApiRequest, goneHint, nextPath } from './api-request.ts'
@@ -22,7 +23,7 @@ export const createGithubHooks = (apiUrl: string | undefined, token: TokenSource
   const request = createApiRequest({
     title,
     baseUrl,
-    headers: { accept: 'application/vnd.github+json', 'x-github-api-version': '2022-11-28' },
+    headers: githubHeaders,
     token,
     toFailure: (path, response) => toFailure(path, response, token),
   })

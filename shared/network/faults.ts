@@ -94,6 +94,42 @@ export const failedBehindProxy = ({ place }: Proxy, error: unknown, target: stri
     : error
 }
 
+/** Why a server could not be reached, for people. `isPermanent`: another attempt would fail as well. */
+export const describeUnreachable = (
+  server: string,
+  error: unknown,
+): { readonly message: string; readonly hint: string; readonly isPermanent: boolean } => {
+  if (error instanceof ProxyError) {
+    const { message, hint, isPermanent } = error
+    return { message: `${server} cannot be reached: ${message}`, hint, isPermanent }
+  }
+  const code = systemCode(error) ?? ''
+  if (isCertificateError(code)) {
+    const { what, hint } = describeCertificate(code)
+    return { message: `the certificate of ${server} ${what}`, hint, isPermanent: true }
+  }
+  const shown = /^[A-Z0-9_]{1,50}$/.test(code) ? ` (${code})` : ''
+  if (isNotTls(code))
+    return {
+      message: `${server} does not speak TLS${shown}`,
+      hint: 'check its URL: https:// needs a port with TLS',
+      isPermanent: true,
+    }
+  const isClosed = code === 'ECONNRESET' || code === 'EPIPE'
+  return {
+    message: `${server} ${isClosed ? 'closed the connection' : 'cannot be reached'}${shown}`,
+    hint: reachHints[code] ?? 'check the network',
+    isPermanent: false,
+  }
+}
+
+const reachHints: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'nothing listens at its address',
+  ENOTFOUND: 'there is no such host',
+  ERR_INVALID_CHAR: 'a header has an invalid character',
+  HPE_INVALID_CONSTANT: 'it does not speak HTTP',
+}
+
 /** What is wrong with a certificate, to follow the name of its server, and the way out. */
 export const describeCertificate = (
   code: string,

@@ -1,9 +1,9 @@
-import { listSecrets } from '../../../shared/config/environment.ts'
 import type { TargetSettings } from '../../../shared/config/schema.ts'
 import { parseSecretUrl } from '../../../shared/targets/secrets.ts'
 import { DeliveryError } from '../delivery-error.ts'
 import { toStatusError, requestTarget, secondsToMs } from '../request.ts'
 import type { Sender } from '../sender.ts'
+import { readVariable } from '../token.ts'
 
 /** SUPPRESS_EMBEDS: otherwise Discord requests every URL that an agent, or its attacker, writes. */
 const suppressEmbeds = 1 << 2
@@ -21,13 +21,8 @@ export const createDiscord = (
     url.searchParams.set('wait', 'true')
     const response = await requestTarget(url, {
       target,
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({
-        content: text,
-        // Notifies no one, whatever the text.
-        allowed_mentions: { parse: [] },
-        flags: suppressEmbeds,
-      }),
+      // Notifies no one, whatever the text.
+      json: { content: text, allowed_mentions: { parse: [] }, flags: suppressEmbeds },
       attempt,
     })
     const failure = toStatusError(target, response, {
@@ -54,12 +49,5 @@ const getUrl = (entries: TargetSettings['discord'], name: string, env: NodeJS.Pr
       code: 'target-invalid',
       hint: 'the names are under targets.discord in gateway.yaml',
     })
-  const [text] = listSecrets([entry.url_env], env)
-  const url = text === undefined ? undefined : parseSecretUrl(text)
-  if (url) return url
-  throw new DeliveryError(
-    'permanent',
-    `${entry.url_env} ${text === undefined ? 'is unset' : 'is not a Discord webhook URL'}`,
-    { hint: `set ${entry.url_env} in .env: doorward config edit env` },
-  )
+  return readVariable(entry.url_env, env, 'the URL of a Discord webhook', parseSecretUrl)
 }

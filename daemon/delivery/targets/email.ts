@@ -1,10 +1,9 @@
-import { listSecrets } from '../../../shared/config/environment.ts'
 import type { TargetSettings } from '../../../shared/config/schema.ts'
-import { type SmtpServer, parseSmtpServer } from '../../../shared/targets/secrets.ts'
+import { parseSmtpServer } from '../../../shared/targets/secrets.ts'
 import { DeliveryError, asReadOnly, TokenRefused } from '../delivery-error.ts'
 import { toStatusError, requestTarget, type TargetResponse } from '../request.ts'
-import type { Attempt, Message, Sender } from '../sender.ts'
-import { type TokenSource, withToken } from '../token.ts'
+import type { Attempt, Sender } from '../sender.ts'
+import { readVariable, type TokenSource, withToken } from '../token.ts'
 import { composeMail, type Mail, sendBySmtp } from './smtp.ts'
 
 /**
@@ -17,49 +16,33 @@ export const createEmail = (
   token: TokenSource,
 ): Sender => ({
   isIdempotent: smtpUrlEnv === undefined,
-  send: (message, attempt) =>
-    smtpUrlEnv === undefined
-      ? sendMailByGmail(message, attempt, from, apiUrl ?? 'https://gmail.googleapis.com', token)
-      : sendMailBySmtp(message, attempt, from ?? '', getServer(smtpUrlEnv, env)),
+  send: async (message, attempt) => {
+    const mail = await composeMail(message, from)
+    if (smtpUrlEnv === undefined)
+      return sendMailByGmail(mail, attempt, apiUrl ?? 'https://gmail.googleapis.com', token)
+    await sendBySmtp(mail, readVariable(smtpUrlEnv, env, smtpForm, parseSmtpServer), attempt)
+    return undefined
+  },
 })
 
-const sendMailBySmtp = async (
-  message: Message,
-  attempt: Attempt,
-  from: string,
-  server: SmtpServer,
-): Promise<undefined> => {
-  const mail = await composeMail(message, from)
-  await sendBySmtp(mail, server, attempt)
-}
+const smtpForm = 'smtps://user:password@host:465'
 
 const sendMailByGmail = async (
-  message: Message,
+  mail: Mail,
   attempt: Attempt,
-  from: string | undefined,
   apiUrl: string,
   token: TokenSource,
-): Promise<string | undefined> => {
-  const mail = await composeMail(message, from)
-  return withToken(token, async (accessToken) => {
+): Promise<string | undefined> =>
+  withToken(token, async (accessToken) => {
     const call = { apiUrl, accessToken, attempt }
     if (attempt.mayHaveArrived && (await asReadOnly(isInGmail(mail, call))))
       return 'an earlier attempt had arrived'
-    await sendByGmail(mail, call)
+    // developers.google.com/gmail/api, users.messages.send.
+    await request(call, '/gmail/v1/users/me/messages/send', {
+      raw: mail.bytes.toString('base64url'),
+    })
     return undefined
   })
-}
-
-const getServer = (name: string, env: NodeJS.ProcessEnv): SmtpServer => {
-  const [text] = listSecrets([name], env)
-  const server = text === undefined ? undefined : parseSmtpServer(text)
-  if (server) return server
-  throw new DeliveryError(
-    'permanent',
-    `${name} ${text === undefined ? 'is unset' : 'is not the URL of a mail server'}`,
-    { hint: `set ${name} in .env of the home folder to smtps://user:password@host:465` },
-  )
-}
 
 const gmail = 'gmail'
 
@@ -67,13 +50,6 @@ type GmailCall = {
   readonly apiUrl: string
   readonly accessToken: string
   readonly attempt: Attempt
-}
-
-/** Sends a mail as the account of the login (developers.google.com/gmail/api, users.messages.send). */
-const sendByGmail = async (mail: Mail, call: GmailCall): Promise<void> => {
-  await request(call, '/gmail/v1/users/me/messages/send', {
-    raw: mail.bytes.toString('base64url'),
-  })
 }
 
 /** True when the mail of an earlier attempt has arrived. Throws `DeliveryError` when that is unclear. */
@@ -93,16 +69,12 @@ const isInGmail = async (mail: Mail, call: GmailCall): Promise<boolean> => {
 const request = async (
   { apiUrl, accessToken, attempt }: GmailCall,
   path: string,
-  body?: object,
+  json?: object,
 ): Promise<TargetResponse> => {
   const response = await requestTarget(new URL(`${apiUrl}${path}`), {
     target: gmail,
-    method: body ? 'POST' : 'GET',
-    headers: {
-      authorization: `Bearer ${accessToken}`,
-      ...(body && { 'content-type': 'application/json' }),
-    },
-    ...(body && { body: JSON.stringify(body) }),
+    token: accessToken,
+    json,
     attempt,
   })
   const failure = toFailure(response)

@@ -6,6 +6,10 @@ import { type TokenSource, withToken } from '../token.ts'
 
 const github = 'github'
 const githubApiUrl = 'https://api.github.com'
+export const githubHeaders = {
+  accept: 'application/vnd.github+json',
+  'x-github-api-version': '2022-11-28',
+}
 const perPage = 100
 /** A page of comments of the maximum length has 7 MB, and more with escapes. */
 const maxResponseBytes = 16 * 1024 * 1024
@@ -41,14 +45,11 @@ export const createGithubApi =
       const request: GithubRequest = async (path, { body, method, handles = [] } = {}) => {
         const response = await requestTarget(new URL(`${apiUrl ?? githubApiUrl}${path}`), {
           target: github,
-          method: body ? (method ?? 'POST') : 'GET',
-          headers: {
-            authorization: `Bearer ${accessToken}`,
-            accept: 'application/vnd.github+json',
-            'x-github-api-version': '2022-11-28',
-            ...(body && { 'content-type': 'application/json; charset=utf-8' }),
-          },
-          ...(body ? { body: JSON.stringify(body) } : { maxResponseBytes }),
+          ...(method && { method }),
+          token: accessToken,
+          headers: githubHeaders,
+          json: body,
+          ...(!body && { maxResponseBytes }),
           attempt,
         })
         const failure = toFailure(response, { ...redirects, ...hints }, handles)

@@ -33,14 +33,11 @@ export const createGitlab = (
       const request = async (to: string, body?: object): Promise<TargetResponse> => {
         const response = await requestTarget(new URL(to), {
           target: gitlab,
-          method: body ? 'POST' : 'GET',
-          headers: {
-            // For access tokens of any kind as well (docs.gitlab.com/api/rest/authentication).
-            authorization: `Bearer ${accessToken}`,
-            accept: 'application/json',
-            ...(body && { 'content-type': 'application/json; charset=utf-8' }),
-          },
-          ...(body ? { body: JSON.stringify(body) } : { maxResponseBytes }),
+          // Access tokens of any kind are bearer tokens too (docs.gitlab.com/api/rest/authentication).
+          token: accessToken,
+          headers: { accept: 'application/json' },
+          json: body,
+          ...(!body && { maxResponseBytes }),
           attempt,
         })
         const { status } = response

@@ -1,6 +1,5 @@
 import { createHash, createHmac } from 'node:crypto'
 import type { TargetSettings } from '../../../shared/config/schema.ts'
-import { listSecrets } from '../../../shared/config/environment.ts'
 import { parseBodyTemplate, toBody } from '../../../shared/config/body-template.ts'
 import {
   parseHeaderValue,
@@ -11,6 +10,10 @@ import { DeliveryError } from '../delivery-error.ts'
 import { chatText } from '../format/mentions.ts'
 import { toStatusError, requestTarget } from '../request.ts'
 import type { Message, Sender } from '../sender.ts'
+import { readVariable } from '../token.ts'
+
+/** Standard Webhooks. */
+const signingSecret = 'whsec_ and the base64 of 24 to 64 bytes'
 
 type Entry = TargetSettings['http'][string]
 
@@ -35,7 +38,8 @@ export const createHttp = (entries: TargetSettings['http'], env: NodeJS.ProcessE
       headers: {
         ...buildHeaders(entry.headers ?? {}, env),
         'content-type': 'application/json',
-        ...(isSigned && sign(message, body, getSigningKey(secret ?? '', env))),
+        ...(isSigned &&
+          sign(message, body, readVariable(secret ?? '', env, signingSecret, parseSigningKey))),
       },
       body,
       attempt,
@@ -66,14 +70,7 @@ const unsignedHints: Readonly<Record<number, string>> = {
 
 const getUrl = ({ url, url_env: variable = '' }: Entry, env: NodeJS.ProcessEnv): URL => {
   if (url !== undefined) return new URL(url)
-  const [text] = listSecrets([variable], env)
-  const found = text === undefined ? undefined : parseSecretUrl(text)
-  if (found) return found
-  throw new DeliveryError(
-    'permanent',
-    `${variable} ${text === undefined ? 'is unset' : 'is not an https URL'}`,
-    { hint: `set ${variable} in .env: doorward config edit env` },
-  )
+  return readVariable(variable, env, 'an https URL', parseSecretUrl)
 }
 
 /** For a chat rather than a program: without control sequences, and with mentions that notify no one. */
@@ -114,17 +111,6 @@ const sign = ({ reply }: Message, body: string, key: Buffer): Record<string, str
   }
 }
 
-const getSigningKey = (name: string, env: NodeJS.ProcessEnv): Buffer => {
-  const [text] = listSecrets([name], env)
-  const key = text === undefined ? undefined : parseSigningKey(text)
-  if (key) return key
-  throw new DeliveryError(
-    'permanent',
-    `${name} ${text === undefined ? 'is unset' : 'is not a secret of Standard Webhooks'}`,
-    { hint: `set ${name} in .env of the home folder to whsec_ and the base64 of 24 to 64 bytes` },
-  )
-}
-
 /** The owner's own headers; `env:NAME` is the value of a variable. */
 const buildHeaders = (
   headers: Readonly<Record<string, string>>,
@@ -134,13 +120,6 @@ const buildHeaders = (
     Object.entries(headers).map(([name, value]) => {
       if (!value.startsWith('env:')) return [name, value]
       const variable = value.slice('env:'.length)
-      const [text] = listSecrets([variable], env)
-      const valid = text === undefined ? undefined : parseHeaderValue(text)
-      if (valid !== undefined) return [name, valid]
-      throw new DeliveryError(
-        'permanent',
-        `${variable}, the value of the header ${name}, is unset or not a valid header value`,
-        { hint: `set ${variable} in .env: doorward config edit env` },
-      )
+      return [name, readVariable(variable, env, `a value for the header ${name}`, parseHeaderValue)]
     }),
   )

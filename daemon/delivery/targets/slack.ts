@@ -24,18 +24,15 @@ export const createSlack = (
     const post = async (accessToken: string): Promise<undefined> => {
       const response = await requestTarget(new URL(`${apiUrl}/chat.postMessage`), {
         target: slack,
-        headers: {
-          authorization: `Bearer ${accessToken}`,
-          'content-type': 'application/json; charset=utf-8',
-        },
-        body: JSON.stringify({
+        token: accessToken,
+        json: {
           channel: toChannel(channel),
           ...(thread !== undefined && { thread_ts: thread }),
           markdown_text: text,
           // Otherwise Slack requests every URL that an agent, or its attacker, writes.
           unfurl_links: false,
           unfurl_media: false,
-        }),
+        },
         attempt,
       })
       const failure = toFailure(response, address)
@@ -60,8 +57,7 @@ const respond = async (
     })
   const response = await requestTarget(url, {
     target: slack,
-    headers: { 'content-type': 'application/json; charset=utf-8' },
-    body: JSON.stringify(toResponse(text)),
+    json: toResponse(text),
     attempt,
   })
   const { json, status } = response

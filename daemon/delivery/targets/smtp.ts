@@ -5,7 +5,7 @@ import type MailComposer from 'nodemailer/lib/mail-composer'
 import type SMTPConnection from 'nodemailer/lib/smtp-connection'
 import type { SmtpServer } from '../../../shared/targets/secrets.ts'
 import { isCertificateError, isNotTls } from '../../../shared/net.ts'
-import { describeCertificate, ProxyError } from '../../../shared/network/faults.ts'
+import { describeUnreachable, ProxyError } from '../../../shared/network/faults.ts'
 import { connectMail, smtpOptions } from '../../../shared/network/mail.ts'
 import { toPlainLine } from '../../../shared/text.ts'
 import { describeAbort } from '../../util/abort.ts'
@@ -134,17 +134,13 @@ const toCode = (code: unknown): string =>
 
 const toFailure = (error: unknown, isSending: boolean, signal: AbortSignal) => {
   if (error instanceof DeliveryError) return error
-  if (error instanceof ProxyError)
-    return new DeliveryError(
-      error.isPermanent ? 'permanent' : 'retryable',
-      `the mail server cannot be reached: ${error.message}`,
-      { hint: error.hint },
-    )
+  if (error instanceof ProxyError) return unreachable(error)
   const { code, systemCode, responseCode } = readError(error)
   if (responseCode !== undefined && responseCode >= 400 && responseCode < 500)
     return new DeliveryError('retryable', `the mail server asks to try later (${responseCode})`)
   // Before the status: a server without STARTTLS answers 5xx.
-  if (isCertificateError(systemCode)) return certificateUntrusted(systemCode)
+  if (isCertificateError(systemCode))
+    return unreachable(Object.assign(new Error(), { code: systemCode }))
   if (code === 'ETLS' || isNotTls(systemCode)) return tlsUnsupported()
   if (responseCode !== undefined && responseCode >= 500) {
     const isLogin = code === 'EAUTH' || [530, 534, 535, 538].includes(responseCode)
@@ -167,25 +163,18 @@ const toFailure = (error: unknown, isSending: boolean, signal: AbortSignal) => {
     return new DeliveryError('permanent', `protocol error of the mail server (${code})`, {
       hint: 'check the URL of the mail server',
     })
-  const shown = systemCode || code
-  return new DeliveryError(
-    'retryable',
-    `the mail server cannot be reached${shown && ` (${shown})`}`,
-    {
-      hint: 'check the URL of the mail server and the network',
-    },
-  )
+  return unreachable(Object.assign(new Error(), { code: systemCode || code }))
+}
+
+const unreachable = (error: Error) => {
+  const { message, hint, isPermanent } = describeUnreachable('the mail server', error)
+  return new DeliveryError(isPermanent ? 'permanent' : 'retryable', message, { hint })
 }
 
 const tlsUnsupported = () =>
   new DeliveryError('permanent', 'the mail server does not support TLS on this port', {
     hint: 'use smtps:// for port 465, smtp:// for port 587 with STARTTLS',
   })
-
-const certificateUntrusted = (code: string) => {
-  const { what, hint } = describeCertificate(code)
-  return new DeliveryError('permanent', `the certificate of the mail server ${what}`, { hint })
-}
 
 export type Mail = {
   /** Bare addresses, host names as the mail system writes them (RFC 5891). */

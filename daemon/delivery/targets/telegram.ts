@@ -25,13 +25,12 @@ export const createTelegram = (
       const post = async (chat: string, message: object) =>
         requestTarget(url, {
           target: telegram,
-          headers: { 'content-type': 'application/json' },
-          body: JSON.stringify({
+          json: {
             chat_id: chat,
             ...message,
             // Otherwise Telegram requests the first URL that an agent, or its attacker, writes.
             link_preview_options: { is_disabled: true },
-          }),
+          },
           attempt,
         })
       const chat = address === ownChat ? getOwnChat(me) : address
