@@ -108,7 +108,10 @@ describe('catching up with what goes wrong', () => {
     await own.catchUp.tick()
     const { refused } = await own.catchUp.decide({ do: 'run' })
     assert.equal(refused, 1)
-    assert.match(own.told().join(), /1 missed delivery of acme\/door .*: GitHub no longer has the details/)
+    assert.match(
+      own.told().join(),
+      /1 missed delivery of acme\/door .*: GitHub no longer has the details/,
+    )
     await own.catchUp.list(true)
     await own.catchUp.decide({ do: 'run' })
     assert.deepEqual([numbers(own), own.problems()], [[2], []])
