@@ -1,5 +1,4 @@
 import type { IncomingMessage } from 'node:http'
-import { connect as netConnect, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { createParser } from 'eventsource-parser'
 import type { DaemonFile, EventRecord, Status } from '../shared/api.ts'
@@ -8,7 +7,6 @@ import { foreignDaemonError, readDaemonFile } from '../shared/client/discovery.t
 import { readText } from '../shared/client/transport.ts'
 import { DoorwardError } from '../shared/errors.ts'
 import type { Home } from '../shared/home/home.ts'
-import { bareHost } from '../shared/net.ts'
 import { getUserAgent } from '../shared/version.ts'
 import { readEvent, readStatus } from './parse-status.ts'
 
@@ -28,6 +26,8 @@ type ConnectionListener = {
 const lateMs = 1200
 const limitMs = 30_000
 const maxMessageCharacters = 4 * 1024 * 1024
+/** How often to check a daemon that sends no events. */
+const checkMs = 5000
 
 /** One connection to the daemon, from hello to its end. Throws why it ended. */
 export const followOnce = async (
@@ -98,18 +98,18 @@ const openStream = async (
   return stream
 }
 
-/** Reads the stream, asks for the status after each event, and checks that the daemon answers. */
+/** Reads the stream, and asks for the status after each event and now and then: the daemon may hang. */
 const listen = async (
   client: Client,
   stream: IncomingMessage,
   signal: AbortSignal,
   { onStatus, onEvent, onPosition, onSilent }: ConnectionListener,
 ): Promise<void> => {
-  const { url, pid, startedAt } = client.daemon
+  const { pid, startedAt } = client.daemon
   const reportSilence = () =>
     onSilent(new DoorwardError('daemon-silent', `the daemon (pid ${pid}) does not answer`))
   const status = pollStatus(client, signal, { onStatus, onLate: reportSilence })
-  const heartbeat = new Heartbeat(url, { onSilent: reportSilence, onRecovered: status.refresh })
+  const timer = setInterval(status.refresh, checkMs)
   const parser = createParser({
     maxBufferSize: maxMessageCharacters,
     onEvent: ({ id, data }) => {
@@ -124,7 +124,6 @@ const listen = async (
   const read = async (): Promise<never> => {
     const decoder = new TextDecoder()
     for await (const chunk of stream as AsyncIterable<Buffer>) {
-      heartbeat.beat()
       parser.feed(decoder.decode(chunk, { stream: true }))
     }
     throw new DoorwardError('daemon-unreachable', 'the daemon closed the event stream')
@@ -133,7 +132,7 @@ const listen = async (
   try {
     await Promise.race([read(), status.failed])
   } finally {
-    heartbeat.stop()
+    clearInterval(timer)
   }
 }
 
@@ -181,7 +180,8 @@ const pollStatus = (
       } finally {
         clearTimeout(late)
       }
-      await delay(Math.max(pauseMs, 4 * (performance.now() - askedAt)), undefined, { signal })
+      const slowMs = 4 * (performance.now() - askedAt)
+      await delay(Math.min(checkMs, Math.max(pauseMs, slowMs)), undefined, { signal })
     }
   }
   return {
@@ -242,93 +242,3 @@ const unreadable = (message: string): DoorwardError =>
   new DoorwardError('internal', message, {
     hint: 'doorward daemon restart, then start the tray again',
   })
-
-/*
- * A hanging daemon keeps its connections open, and the heartbeat of its stream comes only every 15 s. So
- * the tray asks for /health all the time, over one raw connection, because `node:http` costs four times
- * as much. No token goes there; of the answer, only its arrival counts.
- */
-
-type HeartbeatListener = {
-  /** Nothing came for about 1.8 s although the daemon was asked. */
-  readonly onSilent: () => void
-  /** Something came again after `onSilent`. */
-  readonly onRecovered: () => void
-}
-
-/** Between two requests, and the time for an answer: silence is reported after at most twice as long. */
-const beatMs = 900
-/** A tick that is later than this shows that this process or the whole machine was suspended. */
-const tickLateMs = 200
-const maxAnswerBytes = 64 * 1024
-
-/** Checks that the daemon at an address answers, until it is stopped. */
-class Heartbeat {
-  readonly #address: { readonly host: string; readonly port: number }
-  readonly #request: string
-  readonly #listener: HeartbeatListener
-  readonly #timer = setInterval(() => this.#tick(), beatMs)
-  #socket: Socket | undefined
-  #answerBytes = 0
-  #lastTick = performance.now()
-  #isWaiting = false
-  #isSilent = false
-
-  constructor(url: string, listener: HeartbeatListener) {
-    const { hostname, port, host } = new URL(url)
-    this.#address = { host: bareHost(hostname), port: Number(port) }
-    this.#request = `GET /health HTTP/1.1\r\nhost: ${host}\r\n\r\n`
-    this.#listener = listener
-  }
-
-  /** Something came from the daemon, here or on another connection. */
-  beat(): void {
-    this.#isWaiting = false
-    if (!this.#isSilent) return
-    this.#isSilent = false
-    this.#listener.onRecovered()
-  }
-
-  stop(): void {
-    clearInterval(this.#timer)
-    this.#socket?.destroy()
-    this.#socket = undefined
-  }
-
-  #tick(): void {
-    const now = performance.now()
-    const isLate = now - this.#lastTick > beatMs + tickLateMs
-    this.#lastTick = now
-    if (!this.#isWaiting) {
-      this.#isWaiting = true
-      return this.#ask()
-    }
-    // The connection was refused, or closed before the answer.
-    if (!this.#socket) return this.#ask()
-    // After a late tick there may be an answer that was not read yet.
-    if (this.#isSilent || isLate) return
-    this.#isSilent = true
-    this.#listener.onSilent()
-  }
-
-  #ask(): void {
-    this.#answerBytes = 0
-    this.#socket ??= this.#open()
-    this.#socket.write(this.#request)
-  }
-
-  #open(): Socket {
-    const socket = netConnect(this.#address)
-    socket.setNoDelay(true)
-    socket.on('data', (chunk: Buffer) => {
-      this.beat()
-      this.#answerBytes += chunk.length
-      if (this.#answerBytes > maxAnswerBytes) socket.destroy()
-    })
-    socket.on('error', () => undefined)
-    socket.once('close', () => {
-      if (this.#socket === socket) this.#socket = undefined
-    })
-    return socket
-  }
-}

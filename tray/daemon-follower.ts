@@ -1,16 +1,15 @@
 import { type FSWatcher, watch } from 'node:fs'
-import { stat } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { DaemonFile, EventRecord, Status } from '../shared/api.ts'
-import { isPortInUse, readDaemonFile } from '../shared/client/discovery.ts'
+import { readDaemonFile } from '../shared/client/discovery.ts'
 import type { DoorwardError } from '../shared/errors.ts'
 import type { Home } from '../shared/home/home.ts'
 import { followOnce, type StreamPosition } from './daemon-connection.ts'
 import { type ConnectionLoss, describeLoss } from './daemon-state.ts'
 
 /*
- * Stays connected to whichever daemon runs on the home. A loss is reported within 2 s, but not before
- * the grace period is over: a daemon that is back within it, as after a restart, was never lost.
+ * Stays connected to whichever daemon runs on the home. A successor that has taken over, as after a
+ * restart, is no loss.
  */
 
 export type Follower = {
@@ -24,10 +23,7 @@ export type Follower = {
 
 const minRetryMs = 500
 const maxRetryMs = 30_000
-/** Only a daemon that was connected for longer than this gets this long to come back. */
-const graceMs = 1300
-const graceRetryMs = 100
-const checkMs = 1000
+const successorMs = 100
 
 /** Follows the daemon of a home until the signal: connects, reads, and connects again. */
 export const follow = async (
@@ -45,7 +41,6 @@ class FollowLoop {
   readonly #signal: AbortSignal
   #retryMs = minRetryMs
   #position: StreamPosition | undefined
-  #lostAt: number | undefined
 
   constructor(home: Home, follower: Follower, signal: AbortSignal) {
     this.#home = home
@@ -55,7 +50,6 @@ class FollowLoop {
 
   /** Connects once, stays connected as long as possible, and waits until the next attempt is due. */
   async attempt(): Promise<void> {
-    const stamp = await readStamp(this.#home)
     const replaced = new AbortController()
     let daemon: DaemonFile | undefined
     const abortIfReplaced = async (): Promise<void> => {
@@ -64,49 +58,39 @@ class FollowLoop {
     const unwatch = watchRun(this.#home, () => void abortIfReplaced().catch(() => undefined))
     const startedAt = performance.now()
     const signal = AbortSignal.any([this.#signal, replaced.signal])
-    const { failure, connectedAt } = await this.#connect(signal, (connected) => {
-      daemon = connected
-    })
-    daemon = undefined
-    if (this.#signal.aborted) return unwatch()
-
-    const now = performance.now()
-    if (connectedAt !== undefined && now - connectedAt > graceMs) {
-      this.#lostAt = now
-      this.#retryMs = minRetryMs
+    try {
+      const failure = await this.#connect(signal, (connected) => {
+        daemon = connected
+      })
+      if (this.#signal.aborted) return
+      if (daemon) await abortIfReplaced()
+      daemon = undefined
+      if (replaced.signal.aborted) return await pause(successorMs, this.#signal)
+      this.#follower.onLost(await describeLoss(failure, this.#home))
+      const backoffMs = this.#retryMs * (0.75 + Math.random() / 2)
+      this.#retryMs = Math.min(this.#retryMs * 2, maxRetryMs)
+      // The time spent on a hanging daemon counts as part of the pause.
+      await pause(Math.max(minRetryMs, backoffMs - (performance.now() - startedAt)), signal)
+      if (replaced.signal.aborted) this.#retryMs = minRetryMs
+    } finally {
+      unwatch()
     }
-    const isInGrace = this.#lostAt !== undefined && now - this.#lostAt < graceMs
-    const isQuiet = replaced.signal.aborted || isInGrace
-    const loss = isQuiet ? undefined : await this.#reportLoss(failure)
-    const backoffMs = this.#retryMs * (0.75 + Math.random() / 2)
-    // The time spent on a hanging daemon counts as part of the pause.
-    const pauseMs = isQuiet ? graceRetryMs : Math.max(minRetryMs, backoffMs - (now - startedAt))
-    const isEarly = await pause(this.#home, pauseMs, stamp, loss?.takenPort, signal)
-    unwatch()
-    if (isEarly) this.#retryMs = minRetryMs
-    else if (loss) this.#retryMs = Math.min(this.#retryMs * 2, maxRetryMs)
   }
 
-  /** Returns why the connection ended, and since when the daemon answered. */
-  async #connect(
-    signal: AbortSignal,
-    onConnected: (daemon: DaemonFile) => void,
-  ): Promise<{ readonly failure: unknown; readonly connectedAt: number | undefined }> {
-    let connectedAt: number | undefined
+  /** Returns why the connection ended. */
+  async #connect(signal: AbortSignal, onConnected: (daemon: DaemonFile) => void): Promise<unknown> {
     let silence: DoorwardError | undefined
     const reportSilence = async (error: DoorwardError): Promise<void> => {
       const loss = await describeLoss(error, this.#home)
       // The daemon may have answered by now.
       if (silence === error) this.#follower.onLost(loss)
     }
-    let failure: unknown
     try {
-      await followOnce(this.#home, signal, this.#position, {
+      return await followOnce(this.#home, signal, this.#position, {
         onConnected,
         onStatus: (status) => {
           silence = undefined
-          connectedAt ??= performance.now()
-          this.#lostAt = undefined
+          this.#retryMs = minRetryMs
           this.#follower.onStatus(status)
         },
         onEvent: this.#follower.onEvent,
@@ -114,23 +98,15 @@ class FollowLoop {
           this.#position = position
         },
         onSilent: (error) => {
-          connectedAt = undefined
           silence = error
           void reportSilence(error)
         },
       })
     } catch (error) {
-      failure = error
+      return error
+    } finally {
+      silence = undefined
     }
-    silence = undefined
-    return { failure, connectedAt }
-  }
-
-  async #reportLoss(failure: unknown): Promise<ConnectionLoss> {
-    this.#lostAt = undefined
-    const loss = await describeLoss(failure, this.#home)
-    this.#follower.onLost(loss)
-    return loss
   }
 }
 
@@ -144,33 +120,13 @@ const isReplaced = async (home: Home, daemon: DaemonFile | undefined): Promise<b
   )
 }
 
-/**
- * Waits, and returns true when there is a reason to connect earlier: a daemon wrote its
- * `run/daemon.json`, or the taken port is free.
- */
-const pause = async (
-  home: Home,
-  waitMs: number,
-  stamp: string,
-  takenPort: number | undefined,
-  signal: AbortSignal,
-): Promise<boolean> => {
-  const until = performance.now() + waitMs
-  for (let left = waitMs; left > 0; left = until - performance.now()) {
-    try {
-      await delay(Math.min(left, checkMs), undefined, { signal })
-    } catch {
-      return true
-    }
-    if ((await readStamp(home)) !== stamp) return true
-    if (takenPort !== undefined && (await isPortInUse(takenPort)) === false) return true
-  }
-  return false
-}
+/** Waits until the time is over or the signal. */
+const pause = async (ms: number, signal: AbortSignal): Promise<void> =>
+  delay(ms, undefined, { signal }).catch(() => undefined)
 
 /**
  * Calls back when `run/daemon.json` or `run/api.token` changes, until the returned function is called.
- * Does nothing where the folder cannot be watched, so callers check the stamp as well.
+ * Where the folder cannot be watched, the pauses decide how soon a new daemon is found.
  */
 const watchRun = (home: Home, onChange: () => void): (() => void) => {
   let watcher: FSWatcher | undefined
@@ -183,14 +139,4 @@ const watchRun = (home: Home, onChange: () => void): (() => void) => {
     // The folder is missing or cannot be watched.
   }
   return () => watcher?.close()
-}
-
-/** Changes whenever `run/daemon.json` is written, created or removed. */
-const readStamp = async (home: Home): Promise<string> => {
-  try {
-    const { ino, ctimeMs } = await stat(home.daemonJson)
-    return `${ino} ${ctimeMs}`
-  } catch {
-    return 'none'
-  }
 }

@@ -91,8 +91,6 @@ export type ConnectionLoss = {
   readonly reason: string
   /** Whether a daemon of this home runs all the same, so that no other can be started. */
   readonly isRunning: boolean
-  /** The port of the daemon, when another program has it. */
-  readonly takenPort?: number
 }
 
 /** Describes why a connection failed, from the error and the home. Never throws. */
@@ -101,8 +99,6 @@ export const describeLoss = async (failure: unknown, home: Home): Promise<Connec
   const isRunning = daemon !== undefined && isAlive(daemon.pid)
   if (!(failure instanceof DoorwardError)) return { reason: 'Daemon cannot be reached', isRunning }
   const reason = upperFirst(failure.message)
-  if (failure.code === 'daemon-foreign' && daemon)
-    return { reason, isRunning, takenPort: Number(new URL(daemon.url).port) }
   if (failure.code !== 'daemon-unreachable') return { reason, isRunning }
   if (!existsSync(home.root))
     return { reason: `The folder ${home.root} does not exist`, isRunning: false }

@@ -6,12 +6,7 @@ import type { ServerResponse } from 'node:http'
 import { fileURLToPath } from 'node:url'
 import type { Home } from '../../shared/home/home.ts'
 import { type RunningDaemon, startDaemon } from '../support/daemon/daemon.ts'
-import {
-  type FakeDaemon,
-  eventWith,
-  startFakeDaemon,
-  statusWith,
-} from '../support/daemon/fake-daemon.ts'
+import { eventWith, startFakeDaemon, statusWith } from '../support/daemon/fake-daemon.ts'
 import { type Followed, startFollowing } from '../support/daemon/followed.ts'
 import { send } from '../support/servers/http.ts'
 import { startHeldAgent } from '../support/daemon/restart.ts'
@@ -40,10 +35,6 @@ const end = async ({ process: child }: RunningDaemon, signal: NodeJS.Signals): P
   child.kill(signal)
   await ended
 }
-
-/** Waits until the connection is older than the grace period: the daemon got a health request. */
-const steadied = async (daemon: FakeDaemon): Promise<void> =>
-  daemon.untilAsked('/health', daemon.asked('/health') + 3)
 
 /** Another program on the port of a daemon that has ended. */
 const takePort = async (url: string, ...how: string[]): Promise<ChildProcess> => {
@@ -94,23 +85,6 @@ describe('following a daemon that goes and comes', () => {
     answer('late')
     await daemon.stop()
     agent.close()
-  })
-
-  it('does not report a daemon that is away only for a moment', async () => {
-    let daemon = await startFakeDaemon(home, statusWith({ url: 'first' }))
-    const { heard, statuses, until, untilHeard } = followHome()
-    await untilHeard('up')
-    for (const url of ['second', 'third']) {
-      await steadied(daemon)
-      await daemon.die()
-      daemon = await startFakeDaemon(home, statusWith({ url }))
-      await until(() => statuses.at(-1)?.url === url)
-    }
-    assert.deepEqual(new Set(heard), new Set(['up']))
-    await steadied(daemon)
-    daemon.hangUp()
-    await until(() => heard.length > 3)
-    assert.deepEqual(new Set(heard), new Set(['up']))
   })
 
   it('moves to a new daemon while the old one still finishes', async () => {
