@@ -10,6 +10,8 @@ import { measurePaces, sleepers } from './groups/pace.ts'
 import { measureProcesses } from './groups/process.ts'
 import { measureStarts } from './groups/start.ts'
 import { logins, measureTokens } from './groups/token.ts'
+import { measureClone } from './groups/clone.ts'
+import { measureWaits } from './groups/waits.ts'
 import { measureWorkspaces } from './groups/workspace.ts'
 import { deliveryOf } from './load/delivery.ts'
 import { describeMachine, hasProgram, moveToLoadCore } from './machine.ts'
@@ -126,6 +128,10 @@ const measureRound = async (
   if (groups.includes('process')) await measureProcesses(standing, folder, note)
   if (groups.includes('workspace') && (await hasProgram('git')))
     await measureWorkspaces(folder, note)
+  if (groups.includes('waits')) {
+    await measureWaits(folder, { hasAdnanh: standing.adnanh !== undefined, isShort }, note)
+    if (!isShort && round === 0) await measureClone(folder, note)
+  }
   if (groups.includes('machines') && !isShort && (await hasProgram('nats-server')))
     await measureMachines({ seconds }, note)
 }

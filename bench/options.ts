@@ -7,6 +7,7 @@ export const groupNames = [
   'start',
   'process',
   'workspace',
+  'waits',
   'machines',
   'growth',
 ] as const

@@ -1,7 +1,7 @@
 import { connect } from 'node:net'
-import { get } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Delivery, deliveryOf } from '../load/delivery.ts'
+import { ask } from '../load/ask.ts'
 import { postAtOnce, postAtPace } from '../load/pace.ts'
 import { createSender } from '../load/sender.ts'
 import { memoryOf, processorMs } from '../process-stat.ts'
@@ -119,12 +119,8 @@ const listen = ({ origin, authorized }: Doorward) => {
   return socket.resume()
 }
 
-const timeOf = async ({ origin, authorized }: Doorward, path: string): Promise<number> =>
-  new Promise((resolve, reject) => {
-    const start = performance.now()
-    const asked = get(`${origin}${path}`, { headers: authorized }, (response) => {
-      if (response.statusCode !== 200) reject(new Error(`${path}: ${response.statusCode}`))
-      response.resume().once('end', () => resolve(performance.now() - start))
-    })
-    asked.once('error', reject)
-  })
+const timeOf = async ({ origin, authorized }: Doorward, path: string): Promise<number> => {
+  const start = performance.now()
+  await ask(`${origin}${path}`, authorized)
+  return performance.now() - start
+}

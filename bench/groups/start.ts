@@ -1,7 +1,7 @@
-import { request } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Status } from '../../shared/api.ts'
 import { deliveryOf } from '../load/delivery.ts'
+import { ask } from '../load/ask.ts'
 import { postAtOnce } from '../load/pace.ts'
 import { type Answer, createSender } from '../load/sender.ts'
 import { childCount, memoryOf } from '../process-stat.ts'
@@ -113,16 +113,7 @@ const noteLost = async (
 }
 
 const statusOf = async ({ origin, authorized }: Doorward): Promise<Status> =>
-  new Promise((resolve, reject) => {
-    const asked = request(`${origin}/status`, { headers: authorized }, (response) => {
-      let text = ''
-      response.setEncoding('utf8')
-      response.on('data', (chunk: string) => (text += chunk))
-      response.once('end', () => resolve(JSON.parse(text) as Status))
-    })
-    asked.once('error', reject)
-    asked.end()
-  })
+  JSON.parse(await ask(`${origin}/status`, authorized)) as Status
 
 const mostChildren = async (pid: number, signal: AbortSignal): Promise<number> => {
   let most = 0

@@ -11,6 +11,7 @@ import type { Note } from '../report/sample.ts'
  * and a commit that is new. `bare` is `git worktree add` of the same commit.
  */
 
+/** Of the repository that `importFiles` makes. */
 const fileCount = 10_000
 
 export const workspaceRow = 'workspace of 10,000 files'
@@ -68,7 +69,7 @@ const request = (repo: string) => ({
 })
 
 /** One commit by git-fast-import(1): the first with all files of 2 KB, the next changes 100. */
-const importFiles = (source: string, commit: number): void => {
+export const importFiles = (source: string, commit: number): void => {
   const lines = [
     'commit refs/heads/main',
     'committer Ada <ada@example.com> 1 +0000',

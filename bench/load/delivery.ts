@@ -42,7 +42,8 @@ const sample = async (name: string): Promise<unknown> =>
     await readFile(new URL(`assets/samples/github/${name}.json`, packageFolder), 'utf8'),
   ) as unknown
 
-const sign = (payload: unknown): Delivery => {
+/** A payload with the headers that GitHub sends with it. */
+export const sign = (payload: unknown): Delivery => {
   const body = Buffer.from(JSON.stringify(payload))
   const signature = createHmac('sha256', secret).update(body).digest('hex')
   return {

@@ -1,5 +1,7 @@
-/** What a figure of doorward is compared with: a server of the same round, or nothing. */
-type Reference = 'bare' | 'koa' | 'nothing'
+import type { Column } from './sample.ts'
+
+/** What a figure of doorward is compared with: a program of the same round, or nothing. */
+type Reference = Column | 'nothing'
 
 export type Goal = {
   readonly row: string
@@ -18,17 +20,26 @@ const goal = (
   reference: Reference = 'nothing',
 ): Goal => ({ row, measure, reference, bound, limit })
 
+/** The columns of programs that do the same job: they check a delivery, and give it to an agent or program. */
+export const sameJob = ['adnanh, runs', 'openclaw'] as const
+
 const flood = '5,000 posts at once, 256 callers'
 const floodWithRoom = `${flood}, room for all`
 
+/** On Node 20 the `AbortSignal` of each run takes 2 µs (README.md). */
+const ofBareFor1KB = process.versions.node.startsWith('20.') ? 0.4 : 0.5
+
 export const goals: readonly Goal[] = [
-  goal('posts of 24 KB, 16 callers', 'answers/s', 'at least', 0.75, 'bare'),
-  goal('posts of 24 KB, 16 callers', 'answers/s', 'at least', 1, 'koa'),
-  goal('posts of 1 KB, 64 callers', 'answers/s', 'at least', 0.55, 'bare'),
-  goal('posts of 1 KB, 64 callers', 'answers/s', 'at least', 0.95, 'koa'),
+  goal('posts of 24 KB, 16 callers', 'answers/s', 'at least', 0.65, 'bare'),
+  goal('posts of 24 KB, 16 callers', 'answers/s', 'at least', 0.85, 'koa'),
+  goal('posts of 1 KB, 64 callers', 'answers/s', 'at least', ofBareFor1KB, 'bare'),
+  goal('posts of 1 KB, 64 callers', 'answers/s', 'at least', 0.9, 'koa'),
+  ...['posts of 24 KB, 16 callers', 'posts of 1 KB, 64 callers'].flatMap((row) =>
+    sameJob.map((peer) => goal(row, 'answers/s', 'at least', 3, peer)),
+  ),
   goal('posts of 1 MB, 64 callers', 'answers/s', 'at least', 0.8, 'bare'),
   goal('memory of an idle server', 'MB', 'at most', 80),
-  goal('memory after the loads', 'MB', 'at most', 130),
+  goal('memory after the loads', 'MB', 'at most', 140),
   goal('start to the first good answer', 'ms', 'at most', 300),
   ...[flood, floodWithRoom].flatMap((row) => [
     goal(row, 'neither', 'at most', 0),
@@ -43,10 +54,8 @@ export const goals: readonly Goal[] = [
   goal('cached token, 1 caller', 'p50 ms', 'at most', 2, 'bare'),
   goal('cached token, 32 callers', 'p50 ms', 'at most', 2, 'bare'),
   goal('cached token while another refresh hangs', 'ms above an idle read', 'at most', 5),
-  // `node -e 0` is the bare server here, and takes 22 ms where `oauth token` may take 50.
-  goal('doorward --version', 'ms', 'at most', 1.35, 'bare'),
   goal('workspace of 10,000 files', 'next ms', 'at most', 2000),
-  goal('doorward oauth token', 'ms', 'at most', 2.3, 'bare'),
+  goal('doorward oauth token', 'ms', 'at most', 1.3, 'gh'),
 ]
 
 /** For the table, as `>= 0.80 × bare`. */

@@ -1,3 +1,4 @@
+import { sameJob } from './goals.ts'
 import type { Row } from './rows.ts'
 import type { Sample } from './sample.ts'
 import { asMarkdown, goalsTable, growthTable } from './table.ts'
@@ -27,6 +28,10 @@ ${judged.length - missed.length} of ${judged.length} goals hold.${missed.length 
 
 ${asMarkdown(goalsTable(rows))}
 
+## Beside programs that do the same job
+
+${describePeers(rows)}
+
 ## Growth
 
 A daemon of its own for each line, 200 posts of 24 KB a second; each of its lines is one state of the same work.
@@ -34,3 +39,40 @@ A daemon of its own for each line, 200 posts of 24 KB a second; each of its line
 ${asMarkdown(growthTable(growth))}
 `
 }
+
+const names = {
+  'adnanh, runs':
+    'adnanh/webhook checks the signature and runs a program for each post. It has no queue, no limit of programs, no log of events, no retry, no login and no delivery of the answer.',
+  openclaw:
+    "openclaw's hooks take a bearer token, make a line of the payload and queue it for an agent. They check no signature of a sender.",
+  gh: '`gh auth token` prints a token of GitHub, without a daemon.',
+  'oidc-agent':
+    '`oidc-token` prints a token of an agent that renews it, without a command of its own.',
+} as const
+
+/** How doorward compares with each of them, in words: `row: 6.3 × as many`. */
+const describePeers = (rows: readonly Row[]): string => {
+  const loads = rows.filter(({ measure }) => measure === 'answers/s')
+  const [token] = rows.filter(({ row }) => row === 'doorward oauth token')
+  const lines = [
+    ...sameJob.map((peer) =>
+      lineOf(
+        peer,
+        loads.flatMap(({ row, times: { [peer]: times } }) =>
+          times === undefined ? [] : [`${row}: ${times.toFixed(1)} × as many answers`],
+        ),
+      ),
+    ),
+    ...(['gh', 'oidc-agent'] as const).map((peer) => {
+      const times = token?.times[peer]
+      const found =
+        times === undefined ? [] : [`\`oauth token\` takes ${times.toFixed(1)} × as long`]
+      return lineOf(peer, found)
+    }),
+    '- bare `node:http` and Koa only check the signature and parse the payload: they show what the rest of the way costs.',
+  ]
+  return lines.join('\n')
+}
+
+const lineOf = (peer: keyof typeof names, found: readonly string[]): string =>
+  `- ${names[peer]} ${found.length === 0 ? 'Not measured here.' : `Doorward: ${found.join('; ')}.`}`

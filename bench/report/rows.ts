@@ -7,8 +7,8 @@ export type Row = {
   readonly row: string
   readonly measure: string
   readonly values: Readonly<Partial<Record<Column, number>>>
-  /** Doorward's figure as a multiple of the bare server's in the same round: the median over the rounds. */
-  readonly timesBare?: number
+  /** Doorward's figure as a multiple of another's in the same round: the median over the rounds. */
+  readonly times: Readonly<Partial<Record<Column, number>>>
   readonly goal?: string
   readonly holds?: boolean
 }
@@ -23,12 +23,11 @@ export const rowsOf = (samples: readonly Sample[]): Row[] => {
       const all = same.filter((sample) => sample.column === column).map(({ value }) => value)
       if (all.length > 0) values[column] = median(all)
     }
-    const timesBare = compareWith('bare', same)
     return {
       row,
       measure,
       values,
-      ...(timesBare !== undefined && values.bare !== 0 && { timesBare }),
+      times: timesOf(same),
       ...judge(
         goals.filter((goal) => goal.row === row && goal.measure === measure),
         same,
@@ -54,11 +53,19 @@ const judge = (
   return results.length === 0 ? { goal } : { goal, holds: !results.includes(false) }
 }
 
+const timesOf = (same: readonly Sample[]): Row['times'] =>
+  Object.fromEntries(
+    columns.flatMap((column) => {
+      const times = column === 'doorward' ? undefined : compareWith(column, same)
+      return times === undefined ? [] : [[column, times]]
+    }),
+  )
+
 /** Doorward's figure divided by that of another server in the same round: the median over the rounds. */
 const compareWith = (reference: Column, same: readonly Sample[]): number | undefined => {
   const all = same.flatMap(({ column, round, value }) => {
     const other = same.find((sample) => sample.column === reference && sample.round === round)
-    return column === 'doorward' && other ? [value / other.value] : []
+    return column === 'doorward' && other && other.value !== 0 ? [value / other.value] : []
   })
   return all.length > 0 ? median(all) : undefined
 }

@@ -9,12 +9,12 @@ export const goalsTable = (rows: readonly Row[]): Table => {
   const used = columns.filter((column) => rows.some(({ values }) => values[column] !== undefined))
   return [
     ['what', 'measure', ...used, '× bare', 'goal', 'holds'],
-    ...rows.map(({ row, measure, values, timesBare, goal = '', holds }, index) => [
+    ...rows.map(({ row, measure, values, times, goal = '', holds }, index) => [
       // Said once for all measures of it.
       rows[index - 1]?.row === row ? '' : row,
       measure,
       ...used.map((column) => shown(values[column])),
-      timesBare === undefined ? '' : timesBare.toFixed(2),
+      times.bare === undefined ? '' : times.bare.toFixed(2),
       goal,
       holds === undefined ? '' : holds ? 'yes' : 'MISSED',
     ]),
