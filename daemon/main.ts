@@ -4,6 +4,7 @@ import type { WriteStream } from 'node:tty'
 import { parseArgs } from 'node:util'
 import { readDaemonFile } from '../shared/client/discovery.ts'
 import type { StartMessage } from '../shared/client/spawn.ts'
+import { toStartFailure } from '../shared/config/load.ts'
 import { DoorwardError, errorDocument } from '../shared/errors.ts'
 import { resolveHome } from '../shared/home/home.ts'
 import { describeUnfinished } from '../shared/privacy.ts'
@@ -148,5 +149,5 @@ const setNonBlocking = (output: WriteStream): void => {
 ignoreSigusr1()
 void run().catch((error: unknown) => {
   report(error)
-  if (error instanceof DoorwardError && !isSuccessor()) reportToParent({ code: error.code })
+  if (error instanceof DoorwardError && !isSuccessor()) reportToParent(toStartFailure(error))
 })

@@ -2,6 +2,7 @@ import type { Status, StatusProblem, WebhookSummary } from '../shared/api.ts'
 import { agentProgramWarnings } from '../shared/agents/program.ts'
 import { sandboxWarnings } from '../shared/sandbox/warnings.ts'
 import { fileTargetWarnings } from '../shared/targets/warnings.ts'
+import { toStatusProblem } from '../shared/errors.ts'
 import { version } from '../shared/version.ts'
 import type { Home } from '../shared/home/home.ts'
 import { knownError } from './util/assets.ts'
@@ -96,7 +97,6 @@ const brokerProblems = (broker: Status['broker']): StatusProblem[] => {
   return [{ code, detail: `queue: ${broker.problem}`, hint }]
 }
 
-const problemOfFolder = (error: unknown): StatusProblem[] => {
-  const { code, message, hint } = knownError(error)
-  return [{ code, detail: message, hint: hint ?? 'doorward daemon logs' }]
-}
+const problemOfFolder = (error: unknown): StatusProblem[] => [
+  toStatusProblem(knownError(error), 'doorward daemon logs'),
+]

@@ -16,6 +16,7 @@ const aboutSchema = z.strictObject({
   scope: z.string().optional(),
   event: z.string().optional(),
   file: z.string().optional(),
+  port: z.int().optional(),
 })
 
 /** RFC 9457 `application/problem+json`, with a stable `code`. */

@@ -115,8 +115,10 @@ export type About = {
   readonly scope?: string | undefined
   /** Id of the event. */
   readonly event?: string | undefined
-  /** The configuration file, such as `config/agents.yaml`. */
+  /** The file of the home that fixes it, such as `config/agents.yaml` or `.env`. */
   readonly file?: string | undefined
+  /** A TCP port that another program uses. */
+  readonly port?: number | undefined
 }
 
 type ErrorDetails = {
@@ -169,6 +171,17 @@ export const errorName = (error: unknown): string => {
 }
 
 /** The document that `--json` prints on standard error, with the field names of the API. */
+/** An error as a problem of `GET /status`. */
+export const toStatusProblem = (
+  { code, message, hint, about }: DoorwardError,
+  otherHint = '',
+): { code: string; detail: string; hint: string; about?: About } => ({
+  code,
+  detail: message,
+  hint: hint ?? otherHint,
+  ...(about && { about }),
+})
+
 type ErrorDocument = {
   readonly code: string
   readonly detail: string

@@ -1,15 +1,14 @@
 import type { ProviderSummary, Status } from '../shared/api.ts'
 import { describeOrigin } from '../shared/event-stages.ts'
-import { findTokenFileProblem } from '../shared/client/discovery.ts'
+import { findTokenFileProblem, providerToLogIn } from '../shared/client/discovery.ts'
 import type { Action } from './action.ts'
 import {
-  findBrokenFile,
   canWait,
+  describeProblem,
+  describeReason,
+  findConfigFile,
   getFix,
   providerTitle,
-  providerToLogIn,
-  describeReason,
-  toSentence,
 } from './wording.ts'
 import { type View, newestFirst } from './view.ts'
 
@@ -19,8 +18,7 @@ export type Attention = { readonly text: string; readonly urgent: boolean; reado
 /** What needs the user; without a connection, the file that keeps the daemon from starting. */
 export const findAttention = ({ daemon }: View): Attention[] => {
   if (daemon.state === 'connected') return findStatusAttention(daemon.status)
-  const cause = daemon.state === 'unreachable' ? daemon.reason.replace(/^[^:]*: /, '') : ''
-  const file = findBrokenFile(cause)
+  const file = daemon.state === 'unreachable' ? findConfigFile(daemon.about) : undefined
   if (file === undefined) return []
   const action = { do: 'open-configuration', file } as const
   return [{ text: `Fix ${file}, then start the daemon`, urgent: true, action }]
@@ -37,9 +35,9 @@ export const findStatusAttention = (status: Status): Attention[] => {
     .map(({ provider }) => provider)
   const problems = status.problems
     // A login has its own entry.
-    .filter(({ hint }) => !logins.includes(providerToLogIn(hint) ?? ''))
+    .filter((problem) => !logins.includes(providerToLogIn(problem) ?? ''))
     .map((problem) => ({
-      text: toSentence(problem.detail),
+      text: describeProblem(problem),
       urgent: !canWait(problem),
       action: getFix(problem),
     }))

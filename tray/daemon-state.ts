@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs'
 import type { Status, StatusProblem } from '../shared/api.ts'
 import { readDaemonFile } from '../shared/client/discovery.ts'
-import { DoorwardError } from '../shared/errors.ts'
+import type { StartFailure } from '../shared/client/spawn.ts'
+import { type About, DoorwardError } from '../shared/errors.ts'
 import type { Home } from '../shared/home/home.ts'
 import { isAlive } from '../shared/home/lock.ts'
 import { version } from '../shared/version.ts'
@@ -14,7 +15,7 @@ export type DaemonState = {
   /** A daemon that was just started may be silent until then, by the steady clock. */
   readonly startDeadline: number
   /** Why the last daemon that was started exited immediately. */
-  readonly startFailure?: string
+  readonly startFailure?: Reason
   readonly lastSeen?: string
 }
 
@@ -47,10 +48,13 @@ export const afterStart = ({ steady }: Moment): DaemonState => ({
   startDeadline: steady + startLimitMs,
 })
 
-/** The daemon that was started has exited; `why` is one line. Another daemon may be connected already. */
-export const afterStartFailure = (before: DaemonState, why: string): DaemonState => {
+/** The daemon that was started has exited. Another daemon may be connected already. */
+export const afterStartFailure = (
+  before: DaemonState,
+  { detail, about }: StartFailure,
+): DaemonState => {
   if (before.view.state === 'connected') return before
-  const startFailure = `Daemon did not start: ${why}`
+  const startFailure = { reason: `Daemon did not start: ${detail}`, ...(about && { about }) }
   return unreachable({ ...before, startDeadline: 0, startFailure }, startFailure)
 }
 
@@ -61,14 +65,16 @@ export const afterLoss = (
   now: Moment,
 ): DaemonState => {
   if (!isRunning && now.steady < before.startDeadline) return before
-  return unreachable(before, isRunning ? reason : (before.startFailure ?? reason))
+  return unreachable(before, isRunning ? { reason } : (before.startFailure ?? { reason }))
 }
 
-const unreachable = (before: DaemonState, reason: string): DaemonState => ({
+type Reason = { readonly reason: string; readonly about?: About }
+
+const unreachable = (before: DaemonState, why: Reason): DaemonState => ({
   ...before,
   view: {
     state: 'unreachable',
-    reason,
+    ...why,
     ...(before.lastSeen === undefined ? {} : { lastSeen: before.lastSeen }),
   },
 })
@@ -78,7 +84,7 @@ const versionProblem = (daemonVersion: string): StatusProblem[] => {
   const isOlder = daemonVersion.localeCompare(version, 'en', { numeric: true }) < 0
   return [
     {
-      code: 'version-differs',
+      code: isOlder ? 'restart-needed' : 'version-differs',
       detail: `the daemon is version ${daemonVersion}, the tray ${version}: restart the ${isOlder ? 'daemon' : 'tray'}`,
       hint: isOlder ? 'doorward daemon restart' : 'quit the tray, then doorward tray',
     },

@@ -134,7 +134,20 @@ const parseProblem = (value: unknown): StatusProblem | undefined => {
   const detail = text(fields['detail'])
   return code === undefined || detail === undefined
     ? undefined
-    : { code, detail, hint: text(fields['hint']) ?? '' }
+    : compact({
+        code,
+        detail,
+        hint: text(fields['hint']) ?? '',
+        about: parseAbout(fields['about']),
+      })
+}
+
+/** A daemon of an earlier version sends none. */
+const parseAbout = (value: unknown): StatusProblem['about'] => {
+  const { provider, file } = getFields(value)
+  return provider === undefined && file === undefined
+    ? undefined
+    : compact({ provider: name(provider), file: name(file) })
 }
 
 const parseMachine = (value: unknown): Machine | undefined => {

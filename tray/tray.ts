@@ -1,4 +1,5 @@
 import type { Status } from '../shared/api.ts'
+import type { StartFailure } from '../shared/client/spawn.ts'
 import type { Home } from '../shared/home/home.ts'
 import { ActionRunner } from './actions/actions.ts'
 import { startDaemon } from './actions/daemon.ts'
@@ -81,7 +82,8 @@ class Tray {
       home,
       show: this.#notifier.show,
       onChange: () => this.#redraw(),
-      onStartFailed: (why: string) => this.#setDaemon(afterStartFailure(this.#daemon, why)),
+      onStartFailed: (failure: StartFailure) =>
+        this.#setDaemon(afterStartFailure(this.#daemon, failure)),
       quit: this.#quit,
       signal: this.#stopping.signal,
     }
@@ -146,14 +148,14 @@ class Tray {
       return this.#setDaemon(afterLoss(this.#daemon, loss, momentNow()))
     this.#setDaemon(afterStart(momentNow()))
     const isWanted = () => !this.#stopping.signal.aborted && this.#daemon.lastSeen === undefined
-    startDaemon(this.#home, (why) => this.#onStartFailed(why), isWanted)
+    startDaemon(this.#home, (failure) => this.#onStartFailed(failure), isWanted)
   }
 
-  #onStartFailed(why: string): void {
+  #onStartFailed(failure: StartFailure): void {
     // A daemon that has answered did start.
     if (this.#daemon.lastSeen !== undefined) return
-    this.#setDaemon(afterStartFailure(this.#daemon, why))
-    this.#announcer.show(startFailureNote(why))
+    this.#setDaemon(afterStartFailure(this.#daemon, failure))
+    this.#announcer.show(startFailureNote(failure))
   }
 
   async #reportCrash(): Promise<void> {

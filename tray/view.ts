@@ -1,4 +1,5 @@
 import type { EventRecord, Status } from '../shared/api.ts'
+import type { About } from '../shared/errors.ts'
 
 /** What the tray knows at one moment; everything it shows is derived from this. */
 export type View = {
@@ -6,7 +7,13 @@ export type View = {
     | { readonly state: 'connecting' }
     | { readonly state: 'connected'; readonly status: Status }
     /** `reason` is a whole line for the menu; `lastSeen` is ISO 8601. */
-    | { readonly state: 'unreachable'; readonly reason: string; readonly lastSeen?: string }
+    | {
+        readonly state: 'unreachable'
+        readonly reason: string
+        /** What keeps the daemon from starting. */
+        readonly about?: About
+        readonly lastSeen?: string
+      }
   /** Milliseconds since 1970. */
   readonly now: number
   /** Minutes that the local clock is ahead of UTC. */

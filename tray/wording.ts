@@ -1,4 +1,6 @@
 import type { EventRecord, StatusProblem } from '../shared/api.ts'
+import { providerToLogIn } from '../shared/client/discovery.ts'
+import type { About } from '../shared/errors.ts'
 import type { Action, ConfigFile } from './action.ts'
 import { toLabel } from './text.ts'
 import type { View } from './view.ts'
@@ -27,9 +29,12 @@ export const providerTitle = (login: string): string => {
   return account === undefined ? title : `${title} (${account})`
 }
 
-/** A line of the daemon with a capital; one that begins with the path of a file only loses the home. */
-export const toSentence = (line: string): string =>
-  findBrokenFile(line) === undefined ? upperFirst(line) : inHome(line)
+/** A problem with a capital; one of a file begins with the path of the file. */
+export const describeProblem = ({
+  detail,
+  about,
+}: Pick<StatusProblem, 'detail' | 'about'>): string =>
+  about?.file === undefined ? upperFirst(detail) : detail
 
 const webhooks: ConfigFile = 'config/webhooks.yaml'
 const agents: ConfigFile = 'config/agents.yaml'
@@ -61,31 +66,21 @@ const files: Readonly<Record<string, ConfigFile>> = {
   'body-limit-too-large': gateway,
 }
 
-const restart = 'doorward daemon restart'
-
 /** The action that fixes a problem, or else shows in full what to do. */
-export const getFix = ({ code, detail, hint }: StatusProblem): Action => {
-  const provider = providerToLogIn(hint)
+export const getFix = (problem: StatusProblem): Action => {
+  const { code, detail, hint, about } = problem
+  const provider = providerToLogIn(problem)
   if (provider !== undefined) return { do: 'login', provider }
-  if (code === 'restart-needed' || code === 'config-not-watched' || hint === restart)
-    return { do: 'restart-daemon' }
+  if (code === 'restart-needed' || code === 'config-not-watched') return { do: 'restart-daemon' }
   if (code === 'deliveries-missed') return { do: 'show-missed' }
-  const file = files[code] ?? findBrokenFile(detail)
+  const file = files[code] ?? findConfigFile(about)
   if (file !== undefined) return { do: 'open-configuration', file }
   return { do: 'explain', title: detail, body: hint }
 }
 
-/** The provider of a hint that is only `doorward oauth login NAME`. */
-export const providerToLogIn = (hint: string): string | undefined =>
-  /^doorward oauth login ([\w.@-]+)$/.exec(hint)?.[1]
-
-/** The file that a line begins with, as in `/home/ada/.doorward/config/agents.yaml:4:5 …`. */
-export const findBrokenFile = (line: string): ConfigFile | undefined =>
-  [webhooks, agents, gateway].find((file) => inHome(line).startsWith(`${file}:`))
-
-/** Removes the path of the home, for which a row has no room. */
-const inHome = (line: string): string =>
-  line.replace(/^.*?[\\/]config[\\/](?=(?:webhooks|agents|gateway)\.yaml:\d)/, 'config/')
+/** The configuration file that has to be fixed. */
+export const findConfigFile = (about: About | undefined): ConfigFile | undefined =>
+  [webhooks, agents, gateway].find((file) => file === about?.file)
 
 const minorCodes: ReadonlySet<string> = new Set([
   'body-limit-too-large',

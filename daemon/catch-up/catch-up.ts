@@ -1,7 +1,7 @@
 import { networkInterfaces } from 'node:os'
 import type { StatusProblem } from '../../shared/api.ts'
 import type { CatchUpRequest, CaughtUp, MissedHook } from '../../shared/api-missed.ts'
-import { DoorwardError } from '../../shared/errors.ts'
+import { DoorwardError, toStatusProblem } from '../../shared/errors.ts'
 import { isFinal } from '../events/event-record.ts'
 import type { Log } from '../log/log.ts'
 import { knownError } from '../util/assets.ts'
@@ -122,9 +122,7 @@ export class CatchUp {
   problems(): StatusProblem[] {
     const own = this.#journalProblem
     return [
-      ...(own
-        ? [{ code: own.code, detail: own.message, hint: own.hint ?? 'doorward events missed' }]
-        : []),
+      ...(own ? [toStatusProblem(own, 'doorward events missed')] : []),
       ...this.#hooks().flatMap((reader) => reader.problems()),
     ]
   }

@@ -1,5 +1,6 @@
 import type { StatusProblem } from '../../shared/api.ts'
 import type { CaughtUp, MissedHook } from '../../shared/api-missed.ts'
+import { providerToLogIn } from '../../shared/client/discovery.ts'
 import type { CatchUpSettings, WebhookSource } from '../../shared/config/source.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import type { EventStore } from '../events/event-store.ts'
@@ -137,7 +138,8 @@ export class MissedHookReader {
       )
     else if (this.#off)
       add('deliveries-unread', `${repository}: ${this.#off.message}`, this.#off.hint)
-    return problems.map((problem) => ({ ...problem, about: { webhook } }))
+    const provider = this.#failure && providerToLogIn(this.#failure)
+    return problems.map((problem) => ({ ...problem, about: { webhook, provider } }))
   }
 
   /** Reads what was delivered since the cursor; `found` is the number of deliveries that are newly missing. */

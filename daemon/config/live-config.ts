@@ -3,9 +3,15 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { StatusProblem } from '../../shared/api.ts'
 import { changedValueWarnings, readEnvironment } from '../../shared/config/environment.ts'
-import { type Config, ConfigError, loadConfig, formatProblem } from '../../shared/config/load.ts'
+import {
+  type Config,
+  ConfigError,
+  formatInHome,
+  loadConfig,
+  toHomePath,
+} from '../../shared/config/load.ts'
 import type { Warning } from '../../shared/config/warning.ts'
-import { DoorwardError, errorName } from '../../shared/errors.ts'
+import { DoorwardError, errorName, toStatusProblem } from '../../shared/errors.ts'
 import { type Home, readSecretFile } from '../../shared/home/home.ts'
 import type { EventStore } from '../events/event-store.ts'
 import type { Log } from '../log/log.ts'
@@ -217,7 +223,7 @@ export class LiveConfig {
       `the configuration was reloaded: ${summarize(config)}`,
       ...pending.map((warning) => warning.detail),
     ].join('; ')
-    events.add(new Date(), { kind: 'daemon', state: 'done', detail })
+    events.add(new Date(), { kind: 'daemon', state: 'done', code: 'config-reloaded', detail })
   }
 
   #logWarnings(): void {
@@ -269,12 +275,12 @@ const toConfigError = (error: unknown): DoorwardError => {
 
 const toStatusProblems = (error: DoorwardError): StatusProblem[] => {
   const hint = 'the old configuration stays in use; doorward config check'
-  if (!(error instanceof ConfigError))
-    return [{ code: error.code, detail: error.message, hint: error.hint ?? hint }]
+  if (!(error instanceof ConfigError)) return [toStatusProblem(error, hint)]
   return error.problems.map((problem) => ({
     code: error.code,
-    detail: formatProblem(problem),
+    detail: formatInHome(problem),
     hint,
+    about: { file: toHomePath(problem) },
   }))
 }
 

@@ -1,4 +1,4 @@
-import { DoorwardError, type ErrorCode } from '../../shared/errors.ts'
+import { type About, DoorwardError, type ErrorCode } from '../../shared/errors.ts'
 
 /**
  * Whether another attempt makes sense. `permanent`: it would fail again. `retryable`: it may succeed later.
@@ -18,6 +18,7 @@ export class DeliveryError extends DoorwardError {
     details: {
       readonly code?: ErrorCode
       readonly hint?: string | undefined
+      readonly about?: About | undefined
       readonly retryAfterMs?: number | undefined
       readonly cause?: unknown
       /** Default: true for `indeterminate`. */

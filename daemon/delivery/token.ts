@@ -92,9 +92,9 @@ const toDeliveryErrors = async <Value>(token: Promise<Value>): Promise<Value> =>
     return await token
   } catch (error) {
     if (!(error instanceof DoorwardError)) throw error
-    const { code, message, hint, retryAfterMs } = error
+    const { code, message, hint, about, retryAfterMs } = error
     const retryability = code === 'provider-unavailable' ? 'retryable' : 'permanent'
-    throw new DeliveryError(retryability, message, { code, hint, retryAfterMs })
+    throw new DeliveryError(retryability, message, { code, hint, about, retryAfterMs })
   }
 }
 
@@ -102,4 +102,5 @@ const needsLogin = (target: string, provider: string) =>
   new DeliveryError('permanent', `${target} refused the token of the ${provider} login`, {
     code: 'needs-login',
     hint: `doorward oauth login ${provider}`,
+    about: { provider, target },
   })

@@ -232,12 +232,13 @@ const portInUse = async (host: string, port: number, apiToken: string): Promise<
   ])
   // We have the lock of this home: a daemon with the same token runs in a copy of it.
   const isDoorward = occupant === 'other-doorward' || occupant === 'ours'
-  const named = holder && (isDoorward ? `pid ${holder.pid}` : `${holder.name}, pid ${holder.pid}`)
-  const who = `${isDoorward ? 'the doorward daemon of another home' : 'another program'}${named ? ` (${named})` : ''}`
+  const name = isDoorward ? 'the doorward daemon of another home' : holder?.name
+  const who = `${name ?? 'another program'}${holder ? ` (pid ${holder.pid})` : ''}`
   const free = port < 65_535 ? port + 1 : port - 1
   const note = !isDoorward && port === 18_789 ? '18789 is the default port of OpenClaw too; ' : ''
   return new DoorwardError('port-in-use', `port ${port} is taken by ${who}`, {
     hint: `${note}stop it, or choose another port: server.port in gateway.yaml, or DOORWARD_PORT=${free}`,
+    about: { port },
   })
 }
 

@@ -5,7 +5,7 @@ import type {
   TokenSummary,
 } from '../../shared/api.ts'
 import { compareLogins, formatLogin, getProviderName } from '../../shared/config/name-forms.ts'
-import { type About, DoorwardError } from '../../shared/errors.ts'
+import { type About, DoorwardError, toStatusProblem } from '../../shared/errors.ts'
 import {
   readDefaultAccounts,
   resolveLogin,
@@ -155,8 +155,7 @@ const fileProblems = async (sources: Sources): Promise<StatusProblem[]> =>
 /** Throws any other error. */
 export const toProblem = (error: unknown, about?: About): StatusProblem => {
   if (!(error instanceof DoorwardError)) throw error
-  const { code, message, hint = '' } = error
-  return { code, detail: message, hint, ...(about && { about }) }
+  return { ...toStatusProblem(error), ...(about && { about }) }
 }
 
 const toTokenSummary = (

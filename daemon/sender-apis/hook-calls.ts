@@ -105,4 +105,5 @@ export const scopeMissing = (
       tokenEnv === undefined
         ? `doorward oauth login ${provider} --scopes ${[...otherScopes, scope].join(',')}`
         : `give the token in ${tokenEnv} the scope ${scope}`,
+    about: { scope, ...(tokenEnv === undefined && { provider }) },
   })

@@ -2,7 +2,7 @@ import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { TunnelName, TunnelStatus } from '../../shared/api-tunnel.ts'
-import { DoorwardError } from '../../shared/errors.ts'
+import { DoorwardError, toStatusProblem } from '../../shared/errors.ts'
 import { networkVariables } from '../../shared/network/variables.ts'
 import { cleanEnvironment } from '../agents/environment.ts'
 import type { EventStore } from '../events/event-store.ts'
@@ -151,7 +151,7 @@ export class Tunnel {
       moved: this.#address.moved,
       problems: [this.#problem, this.#address.problem, this.#address.hooksProblem]
         .filter((problem) => problem !== undefined)
-        .map(({ code, message, hint = 'doorward tunnel' }) => ({ code, detail: message, hint })),
+        .map((problem) => toStatusProblem(problem, 'doorward tunnel')),
     }
   }
 

@@ -136,7 +136,7 @@ export const agentProgramWarnings = async (
         const detail = needs
           ? `agent ${name} needs the program ${program}, which is not on PATH`
           : `agent ${name} cannot start: ${what}`
-        return warn(code, detail, hint)
+        return warn(code, detail, hint, { agent: name })
       })
     }),
   )

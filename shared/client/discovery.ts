@@ -188,24 +188,36 @@ const lostLoginCodes: ReadonlySet<string> = new Set([
 
 type Problems = Status['problems']
 
-/**
- * The daemon's problem with the login to a provider. Problems have no field for the provider: it is found by
- * the login command in the hint, or by the path of the token file.
- */
-export const findLoginProblem = (problems: Problems, provider: string): StatusProblem | undefined =>
-  problems.find(
-    ({ detail, hint }) =>
-      hint.endsWith(loginCommandFor(provider)) ||
-      /[/\\]tokens[/\\]([^/\\]+)\.json/.exec(`${detail} ${hint}`)?.[1] === provider,
-  )
+/** The codes of problems that a new login fixes. */
+const loginFixes: ReadonlySet<string> = new Set([
+  'deliveries-unread',
+  'needs-login',
+  'not-logged-in',
+  'token-file-damaged',
+])
 
-/** The same if something other than a new login fixes it, such as a chmod of a token file that is good. */
+/** The codes of token files that cannot be read and may be good: a chmod or the keychain fixes them. */
+const unreadableCodes: ReadonlySet<string> = new Set([
+  'home-unusable',
+  'keychain-unavailable',
+  'token-file-insecure',
+])
+
+/** The provider to which a new login fixes a problem. */
+export const providerToLogIn = ({
+  code,
+  about,
+}: Pick<StatusProblem, 'code' | 'about'>): string | undefined =>
+  loginFixes.has(code) ? about?.provider : undefined
+
+/** The daemon's problem with the login to a provider. */
+export const findLoginProblem = (problems: Problems, provider: string): StatusProblem | undefined =>
+  problems.find((problem) => providerToLogIn(problem) === provider) ??
+  findTokenFileProblem(problems, provider)
+
+/** The same if something other than a new login fixes it. */
 export const findTokenFileProblem = (
   problems: Problems,
   provider: string,
-): StatusProblem | undefined => {
-  const problem = findLoginProblem(problems, provider)
-  return problem?.hint === loginCommandFor(provider) ? undefined : problem
-}
-
-const loginCommandFor = (provider: string): string => `doorward oauth login ${provider}`
+): StatusProblem | undefined =>
+  problems.find(({ code, about }) => unreadableCodes.has(code) && about?.provider === provider)

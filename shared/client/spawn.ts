@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, fchmodSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { ErrorCode } from '../errors.ts'
+import type { About, ErrorCode } from '../errors.ts'
 import type { Home } from '../home/home.ts'
 import { daemonProgram, packageFolder } from '../version.ts'
 
@@ -12,8 +12,15 @@ export const daemonMain = fileURLToPath(new URL(daemonProgram, packageFolder))
 /** The file with the standard error of a background daemon, emptied at each start. */
 export const getStderrPath = (home: Home): string => join(home.logs, 'daemon.stderr')
 
+/** Why a daemon did not start; `detail` is one line. */
+export type StartFailure = {
+  readonly code: ErrorCode
+  readonly detail: string
+  readonly about?: About
+}
+
 /** The one message of a daemon to the process that started it: where it listens, or why it failed. */
-export type StartMessage = { readonly url: string } | { readonly code: ErrorCode }
+export type StartMessage = { readonly url: string } | StartFailure
 
 /**
  * Starts the daemon as a detached process. It sends a `StartMessage` on its channel; a caller that does not

@@ -28,11 +28,13 @@ export const listSecrets = (names: readonly string[], env: NodeJS.ProcessEnv): s
     return value === undefined || value.trim() === '' ? [] : [value]
   })
 
+const envFile = { file: '.env' }
+
 /** All problems with the lines of a `.env`. No message contains a value. */
 export const envFileWarnings = (text: string): Warning[] => {
   const ignored = ignoredEnvLines(text)
   return [
-    ...(ignored ? warn('env-line-unread', `.env: ${ignored.detail}`, ignored.hint) : []),
+    ...(ignored ? warn('env-line-unread', `.env: ${ignored.detail}`, ignored.hint, envFile) : []),
     ...changedValueWarnings(text),
   ]
 }
@@ -103,6 +105,7 @@ export const changedValueWarnings = (text: string): Warning[] => {
       'env-value-changed',
       `.env: line ${index + 1}: the value of ${name} ${changes[shown.change]}`,
       `${describeFix(name, shown.written)}${orComment}: doorward config edit env`,
+      envFile,
     )
   })
 }

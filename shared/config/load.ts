@@ -1,6 +1,7 @@
 import { readFile, stat } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import type { z } from 'zod'
+import type { StartFailure } from '../client/spawn.ts'
 import { DoorwardError, systemCode } from '../errors.ts'
 import { type Home, systemReason } from '../home/home.ts'
 import { isFixed, type Template } from '../templates.ts'
@@ -39,6 +40,7 @@ export class ConfigError extends DoorwardError {
     const lines = problems.map(formatProblem)
     super('config-invalid', `the configuration cannot be used\n${lines.join('\n')}`, {
       hint: 'fix it, then run: doorward config check',
+      about: { file: problems[0] && toHomePath(problems[0]) },
     })
     this.problems = problems
   }
@@ -47,6 +49,21 @@ export class ConfigError extends DoorwardError {
 /** `webhooks.yaml:4:5 webhooks[0].agent: unknown agent "eco" (did you mean "echo"?)` */
 export const formatProblem = ({ file, line, column, key, reason, hint }: Problem): string =>
   `${file}:${line}:${column} ${key === '' ? '' : `${key}: `}${reason}${hint ? ` (${hint})` : ''}`
+
+/** `config/webhooks.yaml`: the file of a problem by its path in the home; undefined for a variable. */
+export const toHomePath = ({ file }: Problem): string | undefined =>
+  file.endsWith('.yaml') ? `config/${basename(file)}` : undefined
+
+/** A problem as one line, with the path of its file in the home. */
+export const formatInHome = (problem: Problem): string =>
+  formatProblem({ ...problem, file: toHomePath(problem) ?? problem.file })
+
+/** Why a daemon does not start: of a broken configuration the first problem. */
+export const toStartFailure = (error: DoorwardError): StartFailure => {
+  const [problem] = error instanceof ConfigError ? error.problems : []
+  const { code, message, about } = error
+  return { code, detail: problem ? formatInHome(problem) : message, ...(about && { about }) }
+}
 
 /** Reads and checks the three files of a home. Throws `ConfigError` with every problem. */
 export const loadConfig = async (home: Home, env: NodeJS.ProcessEnv): Promise<Config> => {

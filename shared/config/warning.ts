@@ -9,9 +9,13 @@ export type Warning = {
 }
 
 /** A list with one warning, for functions that return any number of them. */
-export const warn = (code: string, detail: string, hint: string): Warning[] => [
-  { code, detail, hint },
+export const warn = (code: string, detail: string, hint: string, about?: About): Warning[] => [
+  { code, detail, hint, ...(about && { about }) },
 ]
+
+/** The warnings with what all of them are about. */
+export const warnAbout = (about: About, warnings: readonly Warning[]): Warning[] =>
+  warnings.map((warning) => ({ ...warning, about: { ...about, ...warning.about } }))
 
 /** What is wrong with one webhook, agent or target; `what` goes on after its name. */
 export type Fault = {

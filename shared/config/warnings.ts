@@ -17,7 +17,7 @@ import { proofFaults, schemeFaults } from './signature-warnings.ts'
 import { targetFaults } from '../targets/warnings.ts'
 import { sentKinds } from '../targets/targets.ts'
 import { agentVariables, describeUnset, describeUnsetSecret, usedVariables } from './variables.ts'
-import { type Fault, toWarning, warn, type Warning } from './warning.ts'
+import { type Fault, toWarning, warn, warnAbout, type Warning } from './warning.ts'
 import type { Webhook } from './webhook.ts'
 
 /** The warnings of a valid configuration. They never contain a secret's value. */
@@ -28,16 +28,18 @@ export const collectWarnings = (config: Config, env: NodeJS.ProcessEnv): Warning
     ...limitWarnings(config),
     ...queueWarnings(config, env),
     ...enabled.flatMap((webhook) => secretFaults(webhook, used, env).map(toWarning)),
-    ...enabled.flatMap((webhook) => [
-      ...[...schemeFaults(webhook, env), ...proofFaults(webhook, config)].map(toWarning),
-      ...webhook.rules.flatMap((rule) => [
-        ...templateWarnings(describeRule(webhook.path, rule), rule),
-        ...filterWarnings(webhook, rule),
-        ...eventWarnings(webhook, rule),
-        ...contextWarnings(describeRule(webhook.path, rule), rule),
+    ...enabled.flatMap((webhook) =>
+      warnAbout({ webhook: webhook.path }, [
+        ...[...schemeFaults(webhook, env), ...proofFaults(webhook, config)].map(toWarning),
+        ...webhook.rules.flatMap((rule) => [
+          ...templateWarnings(describeRule(webhook.path, rule), rule),
+          ...filterWarnings(webhook, rule),
+          ...eventWarnings(webhook, rule),
+          ...contextWarnings(describeRule(webhook.path, rule), rule),
+        ]),
+        ...twinWarnings(webhook),
       ]),
-      ...twinWarnings(webhook),
-    ]),
+    ),
     ...keyFaults(localAgents(config), used, env).map(toWarning),
     ...targetFaults(config, env).map(toWarning),
     ...providerWarnings(config),
@@ -135,7 +137,14 @@ export const withoutVariable = ({ kind }: Pick<Agent, 'kind'>): string =>
  */
 export const riskWarnings = (config: Config, bare: ReadonlySet<string> = new Set()): Warning[] =>
   config.webhooks.flatMap(({ path, enabled, rules }) =>
-    enabled ? rules.flatMap((rule) => riskWarning(describeRule(path, rule), rule, bare)) : [],
+    enabled
+      ? rules.flatMap((rule) =>
+          warnAbout(
+            { webhook: path, agent: rule.agentName },
+            riskWarning(describeRule(path, rule), rule, bare),
+          ),
+        )
+      : [],
   )
 
 const riskWarning = (path: string, rule: Rule, bare: ReadonlySet<string>): Warning[] => {
@@ -266,6 +275,7 @@ const providerWarnings = ({ gateway }: Config): Warning[] =>
         'provider-incomplete',
         `provider ${name} has neither an issuer nor ${keys.join(' and ')}: no login is possible`,
         `${meant === undefined ? '' : `${meant} else `}set ${entry}.issuer in gateway.yaml, or ${missing.map((key) => `${entry}.${key}`).join(' and ')}`,
+        { provider: name },
       )
     })
 

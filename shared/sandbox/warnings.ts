@@ -5,7 +5,7 @@ import { findSandbox } from './probe.ts'
 import { needsSandbox, type ProgramAgent, runsProgram, wantsSandbox } from '../agents/tools.ts'
 import type { Config } from '../config/load.ts'
 import type { Rule } from '../config/rule.ts'
-import { warn, type Warning } from '../config/warning.ts'
+import type { Warning } from '../config/warning.ts'
 import { riskWarnings } from '../config/warnings.ts'
 import { localAgents } from '../config/queue.ts'
 
@@ -56,8 +56,12 @@ export const sandboxWarnings = async (
     if (!runsProgram(agent)) continue
     const fault = await inspectSandbox(agent, workspace, env, homeFolder)
     if (!fault) continue
-    const [warning] = warn('sandbox-missing', `agent ${agentName} ${fault.what}`, fault.hint)
-    if (warning) found.set(agentName, warning)
+    found.set(agentName, {
+      code: 'sandbox-missing',
+      detail: `agent ${agentName} ${fault.what}`,
+      hint: fault.hint,
+      about: { agent: agentName },
+    })
     if (!fault.isRefused) bare.add(agentName)
   }
   const known = new Set(riskWarnings(config).map(({ detail }) => detail))

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { EventRecord, TokenSummary } from '../../shared/api.ts'
+import type { EventRecord, StatusProblem, TokenSummary } from '../../shared/api.ts'
 import type { Action } from '../../tray/action.ts'
 import { findStatusAttention, findAttention } from '../../tray/attention.ts'
 import { eventWith, statusWith } from '../support/daemon/fake-daemon.ts'
@@ -65,8 +65,8 @@ describe('what needs the user', () => {
     const needs = findStatusAttention(
       statusWith({
         problems: [
-          problem('needs-login', 'the login to slack has ended', 'doorward oauth login slack'),
-          problem('needs-login', 'the login to gone has ended', 'doorward oauth login gone'),
+          problem('needs-login', 'the login to slack has ended', '', { provider: 'slack' }),
+          problem('needs-login', 'the login to gone has ended', '', { provider: 'gone' }),
         ],
         providers: [provider('slack', 'needs-login')],
       }),
@@ -80,18 +80,13 @@ describe('what needs the user', () => {
     )
   })
 
-  const fixes: [string, string, string, Action][] = [
+  const fixes: [string, string, string, Action, StatusProblem['about']?][] = [
     [
       'config-invalid',
       'config/agents.yaml:3:1 agents: not a map',
       'doorward config check',
       { do: 'open-configuration', file: 'config/agents.yaml' },
-    ],
-    [
-      'config-invalid',
-      'C:\\Users\\ada\\.doorward\\config\\webhooks.yaml:1:10 in /config/agents.yaml:1',
-      'doorward config check',
-      { do: 'open-configuration', file: 'config/webhooks.yaml' },
+      { file: 'config/agents.yaml' },
     ],
     [
       'config-invalid',
@@ -121,6 +116,18 @@ describe('what needs the user', () => {
       'the token file of own could not be read',
       'doorward oauth login own',
       { do: 'login', provider: 'own' },
+      { provider: 'own' },
+    ],
+    [
+      'deliveries-unread',
+      'it cannot be read',
+      'doorward oauth login github --scopes a,b',
+      {
+        do: 'explain',
+        title: 'it cannot be read',
+        body: 'doorward oauth login github --scopes a,b',
+      },
+      { webhook: '/github' },
     ],
     [
       'agent-program-missing',
@@ -129,18 +136,20 @@ describe('what needs the user', () => {
       { do: 'explain', title: 'claude is not installed', body: 'install it with: x' },
     ],
   ]
-  for (const [code, detail, hint, action] of fixes)
+  for (const [code, detail, hint, action, about] of fixes)
     it(`fixes ${code} by ${Object.values(action).slice(0, 2).join(' ')}`, () => {
-      const [need] = findStatusAttention(statusWith({ problems: [problem(code, detail, hint)] }))
+      const problems = [problem(code, detail, hint, about)]
+      const [need] = findStatusAttention(statusWith({ problems }))
       assert.deepEqual(need?.action, action)
     })
 
-  it('names a broken file without the path of the home', () => {
+  it('shows a problem of an earlier daemon, which does not say what it is about', () => {
     const detail = '/home/ada/.doorward/config/agents.yaml:3:1 agents: not a map'
     const [need] = findStatusAttention(
-      statusWith({ problems: [problem('config-invalid', detail)] }),
+      statusWith({ problems: [problem('config-invalid', detail, 'fix it')] }),
     )
-    assert.equal(need?.text, 'config/agents.yaml:3:1 agents: not a map')
+    assert.equal(need?.text, detail)
+    assert.deepEqual(need.action, { do: 'explain', title: detail, body: 'fix it' })
   })
 
   it('opens the file that keeps the daemon from starting', () => {

@@ -13,6 +13,7 @@ import { statusWith } from '../support/daemon/fake-daemon.ts'
 const absent = { reason: 'Daemon not running', isRunning: false }
 const hung = { reason: 'The daemon (pid 5) does not answer', isRunning: true }
 const at = (steady: number, wall = 0) => ({ steady, wall })
+const failed = (detail: string) => ({ code: 'daemon-unreachable' as const, detail })
 const reasonOf = ({ view }: DaemonState): string =>
   view.state === 'unreachable' ? view.reason : view.state
 const problemsOf = ({ view }: DaemonState): string[] =>
@@ -33,7 +34,7 @@ describe('the state of the daemon', () => {
   })
 
   it('keeps the reason of a failed start until a daemon answers', () => {
-    const broken = afterStartFailure(afterStart(at(1000)), 'port 18789 is taken')
+    const broken = afterStartFailure(afterStart(at(1000)), failed('port 18789 is taken'))
     assert.equal(reasonOf(broken), 'Daemon did not start: port 18789 is taken')
     assert.equal(reasonOf(afterLoss(broken, absent, at(1500))), reasonOf(broken))
     assert.equal(reasonOf(afterLoss(broken, hung, at(1500))), hung.reason)
@@ -44,8 +45,8 @@ describe('the state of the daemon', () => {
   it('replaces the reason when a second start fails', () => {
     const lost = afterLoss(afterStatus(statusWith(), at(7)), absent, at(9))
     const broken = afterStartFailure(
-      afterStartFailure(lost, 'port 18789 is taken'),
-      'config/agents.yaml:1:1 x',
+      afterStartFailure(lost, failed('port 18789 is taken')),
+      failed('config/agents.yaml:1:1 x'),
     )
     assert.equal(reasonOf(broken), 'Daemon did not start: config/agents.yaml:1:1 x')
     assert.equal(reasonOf(afterLoss(broken, absent, at(10))), reasonOf(broken))
@@ -54,7 +55,7 @@ describe('the state of the daemon', () => {
 
   it('ignores a failed start while another daemon answers', () => {
     const running = afterStatus(statusWith(), at(2000))
-    assert.equal(afterStartFailure(running, 'it runs already'), running)
+    assert.equal(afterStartFailure(running, failed('it runs already')), running)
   })
 
   it('keeps when the daemon was last seen', () => {

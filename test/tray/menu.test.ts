@@ -232,7 +232,7 @@ describe('menu', () => {
     ])
     const facts = {
       providers,
-      problems: [problem('needs-login', 'the login ended', 'doorward oauth login own@a')],
+      problems: [problem('needs-login', 'the login ended', '', { provider: 'own@a' })],
     }
     assert.deepEqual(findStatusAttention(statusWith(facts)), [
       { text: 'Own (a): log in again', urgent: true, action: { do: 'login', provider: 'own@a' } },
@@ -244,7 +244,7 @@ describe('menu', () => {
     const hint = 'chmod 600 /h/tokens/slack.json'
     const facts = {
       providers: [provider('slack', 'needs-login')],
-      problems: [problem('token-file-insecure', detail, hint)],
+      problems: [problem('token-file-insecure', detail, hint, { provider: 'slack' })],
     }
     const action = { do: 'explain', title: detail, body: hint }
     const [row] = rowsUnder(connected(facts), 'Accounts')

@@ -72,7 +72,7 @@ const full = statusWith({
     }),
   ],
   lastRun: eventWith(),
-  problems: [{ code: 'c', detail: 'd', hint: 'h' }],
+  problems: [{ code: 'c', detail: 'd', hint: 'h', about: { provider: 'p', file: '.env' } }],
 })
 
 /** Every object in it has one more field, as in a later version. */

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import type { StartFailure } from '../../shared/client/spawn.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import type { Home } from '../../shared/home/home.ts'
 import { trayAutostart } from '../../shared/service/service.ts'
@@ -22,7 +23,7 @@ type ActionContext = {
   readonly setNotifications: (on: boolean) => Promise<void>
   readonly setStartAtLogin: (on: boolean) => Promise<void>
   /** Called with why a daemon that an action started exited immediately. */
-  readonly onStartFailed: (why: string) => void
+  readonly onStartFailed: (failure: StartFailure) => void
   readonly quit: () => void
   /** Aborted when the tray exits. */
   readonly signal: AbortSignal

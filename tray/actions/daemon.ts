@@ -1,11 +1,15 @@
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { sep } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Status } from '../../shared/api.ts'
 import { type Client, connect } from '../../shared/client/client.ts'
 import { isPortInUse, readDaemonFile, waitForProcessExit } from '../../shared/client/discovery.ts'
-import { spawnDaemon, getStderrPath } from '../../shared/client/spawn.ts'
+import {
+  getStderrPath,
+  spawnDaemon,
+  type StartFailure,
+  type StartMessage,
+} from '../../shared/client/spawn.ts'
 import { readEnvironment } from '../../shared/config/environment.ts'
 import { DoorwardError, errorName } from '../../shared/errors.ts'
 import type { Home } from '../../shared/home/home.ts'
@@ -15,8 +19,8 @@ import { readStatus } from '../parse-status.ts'
 import { toLabel } from '../text.ts'
 import { isUnknownRoute } from './with-daemon.ts'
 
-/** Called with why a daemon that was started exited immediately, in one line. */
-type OnFailed = (why: string) => void
+/** Called with why a daemon that was started exited immediately. */
+type OnFailed = (failure: StartFailure) => void
 
 const limitMs = 60_000
 const stepMs = 100
@@ -107,9 +111,9 @@ const waitForExit = async (pid: number): Promise<void> => {
 }
 
 const startAndWait = async (home: Home, onFailed: OnFailed): Promise<void> => {
-  let failure: string | undefined
-  startDaemon(home, (why) => {
-    failure = why
+  let failure: StartFailure | undefined
+  startDaemon(home, (found) => {
+    failure = found
   })
   for (let waitedMs = 0; waitedMs < limitMs; waitedMs += stepMs) {
     const hasFailed = failure !== undefined
@@ -118,7 +122,7 @@ const startAndWait = async (home: Home, onFailed: OnFailed): Promise<void> => {
     if (client) return client.close()
     if (failure !== undefined && hasFailed) {
       onFailed(failure)
-      throw notStarted(failure)
+      throw notStarted(failure.detail)
     }
     await delay(stepMs)
   }
@@ -130,20 +134,18 @@ const notStarted = (why: string): DoorwardError =>
 
 /**
  * Starts the daemon: by the service manager where it is installed there, else as a process that outlives
- * the tray. If it fails, `onFailed` gets what it wrote to standard error. If another program has its
- * port, it is started again once the port is free, for as long as `isWanted`.
+ * the tray. If another program has its port, it is started again once the port is free, for as long as `isWanted`.
  */
 export const startDaemon = (
   home: Home,
-  onFailed: (why: string) => void,
+  onFailed: OnFailed,
   isWanted: () => boolean = () => false,
 ): void => {
-  const fail = (why: string): void => {
-    // Shorter, for the row of a menu.
-    onFailed(why.replace(/another program \((.+), (pid \d+)\)/, '$1 ($2)'))
-    const port = /^port (\d+) is taken/.exec(why)?.[1]
+  const fail = (failure: StartFailure): void => {
+    onFailed({ ...failure, detail: toLabel(failure.detail, 200) })
+    const { port } = failure.about ?? {}
     const again = () => startDaemon(home, onFailed, isWanted)
-    if (port) void startWhenFree(Number(port), isWanted, again)
+    if (port !== undefined) void startWhenFree(port, isWanted, again)
   }
   const start = async () => {
     const service = await findService(home)
@@ -151,8 +153,8 @@ export const startDaemon = (
     else startProcess(home, fail)
   }
   start().catch((error: unknown) => {
-    if (!existsSync(home.root)) fail(`the folder ${home.root} does not exist`)
-    else fail(error instanceof DoorwardError ? error.message : errorName(error))
+    if (!existsSync(home.root)) fail(toFailure(`the folder ${home.root} does not exist`))
+    else fail(toFailure(error instanceof DoorwardError ? error.message : errorName(error)))
   })
 }
 
@@ -172,38 +174,48 @@ const startWhenFree = async (
 /** When to check that the service still runs; a daemon that cannot start exits within these times. */
 const checksMs = [1000, 2000, 5000]
 
-const startService = async (
-  service: Service,
-  home: Home,
-  onFailed: (why: string) => void,
-): Promise<void> => {
+const startService = async (service: Service, home: Home, onFailed: OnFailed): Promise<void> => {
   await service.start()
   for (const waitMs of checksMs) {
     await delay(waitMs, undefined, { ref: false })
     const state = await service.state()
     if (state.is === 'failed')
-      return onFailed(await readReason(home, `it exited with code ${state.exitCode}`))
+      return onFailed(await findReason(home, `it exited with code ${state.exitCode}`))
   }
 }
 
-const startProcess = (home: Home, onFailed: (why: string) => void): void => {
+const startProcess = (home: Home, onFailed: OnFailed): void => {
   const child = spawnDaemon(home)
-  child.once('message', () => child.disconnect())
-  child.once('error', () => onFailed('it cannot be run'))
+  let failure: StartFailure | undefined
+  child.once('message', (message: StartMessage) => {
+    if ('code' in message) failure = message
+    child.disconnect()
+  })
+  child.once('error', () => onFailed(toFailure('it cannot be run')))
   child.once('exit', (code, signal) => {
     const ending = signal ? `it was ended by ${signal}` : `it exited with code ${code}`
-    if (code !== 0) void readReason(home, ending).then(onFailed)
+    const report = () =>
+      failure ? onFailed(failure) : void findReason(home, ending).then(onFailed)
+    if (code === 0) return
+    // Its message may not have been read yet.
+    if (child.connected) child.once('disconnect', report)
+    else report()
   })
   child.unref()
 }
 
-const readReason = async (home: Home, otherwise: string): Promise<string> =>
-  (await readErrorLine(getStderrPath(home), home.root).catch(() => '')) || otherwise
+const toFailure = (detail: string): StartFailure => ({ code: 'daemon-unreachable', detail })
 
-/** The second line if there is one: it names the error in the file, the first only says that there is one. */
-const readErrorLine = async (path: string, root: string): Promise<string> => {
-  const lines = (await readFile(path, 'utf8')).split('\n').filter((line) => line.trim() !== '')
-  const errors = lines.filter((line) => !line.startsWith('hint: '))
-  const [first = '', second] = errors
-  return toLabel((second ?? first.replace(/^doorward: /, '')).replace(`${root}${sep}`, ''), 200)
+/** Why a daemon without a channel has exited: a broken configuration, a taken port, or what it wrote. */
+const findReason = async (home: Home, otherwise: string): Promise<StartFailure> => {
+  const { loadConfig, toStartFailure } = await import('../../shared/config/load.ts')
+  try {
+    const { gateway } = await loadConfig(home, await readEnvironment(home))
+    const { port } = gateway.server
+    const [line = ''] = (await readFile(getStderrPath(home), 'utf8').catch(() => '')).split('\n')
+    const failure = toFailure(line.replace(/^doorward: /, '') || otherwise)
+    return (await isPortInUse(port)) === true ? { ...failure, about: { port } } : failure
+  } catch (error) {
+    return error instanceof DoorwardError ? toStartFailure(error) : toFailure(otherwise)
+  }
 }

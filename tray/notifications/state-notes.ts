@@ -1,12 +1,7 @@
 import type { Status, StatusProblem } from '../../shared/api.ts'
-import {
-  findBrokenFile,
-  getFix,
-  providerTitle,
-  providerToLogIn,
-  toSentence,
-  upperFirst,
-} from '../wording.ts'
+import { providerToLogIn } from '../../shared/client/discovery.ts'
+import type { StartFailure } from '../../shared/client/spawn.ts'
+import { describeProblem, findConfigFile, getFix, providerTitle, upperFirst } from '../wording.ts'
 import {
   type Note,
   type NoteButton,
@@ -88,12 +83,11 @@ export const crashNote: Note = {
   buttons: [{ label: 'Start daemon', action: { do: 'start-daemon' } }],
 }
 
-/** `why` is one line. */
-export const startFailureNote = (why: string): Note => {
-  const file = findBrokenFile(why)
+export const startFailureNote = (failure: StartFailure): Note => {
+  const file = findConfigFile(failure.about)
   return {
     title: toTitle('the daemon did not start'),
-    body: toBody(toSentence(why)),
+    body: toBody(describeProblem(failure)),
     failure: true,
     key: daemonKey,
     buttons: [
@@ -127,7 +121,7 @@ const notifiedCodes: ReadonlySet<string> = new Set([
 /** Each problem with the key by which it is shown once. */
 const listNotifiedProblems = ({ problems }: Status): (readonly [string, StatusProblem])[] =>
   problems
-    .filter(({ code, hint }) => notifiedCodes.has(code) && providerToLogIn(hint) === undefined)
+    .filter((problem) => notifiedCodes.has(problem.code) && providerToLogIn(problem) === undefined)
     // One key for all: while someone edits a file, its errors change with every save.
     .map((problem) => [problem.code === configInvalid ? configInvalid : problem.detail, problem])
 
@@ -153,7 +147,7 @@ const problemNote = (title: string, key: string, problems: readonly StatusProble
   return [
     {
       title: toTitle(title),
-      body: toBody(problems.map(({ detail }) => toSentence(detail)).join('\n')),
+      body: toBody(problems.map(describeProblem).join('\n')),
       failure: true,
       key: problemKey(key),
       buttons: fixButtons(first),
@@ -183,7 +177,7 @@ const loginNotes = (status: Status): (readonly [string, Note])[] =>
   status.providers
     .filter((provider) => needsLogin(status, provider))
     .map(({ provider }) => {
-      const why = status.problems.find(({ hint }) => providerToLogIn(hint) === provider)?.detail
+      const why = status.problems.find((problem) => providerToLogIn(problem) === provider)?.detail
       const key = loginKey(provider)
       return [
         key,

@@ -117,6 +117,7 @@ export const createRefresh = (
 export const notLoggedIn = (provider: string): DoorwardError =>
   new DoorwardError('not-logged-in', `you are not logged in to ${provider}`, {
     hint: `doorward oauth login ${provider}`,
+    about: { provider },
   })
 
 /** The error of a login that has ended or cannot be refreshed. */
@@ -126,7 +127,7 @@ export const needsLogin = ({ provider, ended }: TokenRecord): DoorwardError =>
     ended
       ? `the login to ${provider} has ended: ${ended.cause}`
       : `the access token of ${provider} does not last as long as requested, and there is no refresh token`,
-    { hint: `doorward oauth login ${provider}` },
+    { hint: `doorward oauth login ${provider}`, about: { provider } },
   )
 
 /** New tokens, or the provider's word that the refresh token is no longer valid. */

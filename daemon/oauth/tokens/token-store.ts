@@ -115,12 +115,14 @@ const readGuarded = async (path: string, provider: string): Promise<string | und
       throw new DoorwardError('token-file-insecure', `${path} is a folder, not the token file`, {
         cause: error,
         hint: `remove it, then: doorward oauth login ${provider}`,
+        about: { provider },
       })
     }
     if (isTransient(error.cause)) throw error
     throw new DoorwardError('token-file-insecure', error.message, {
       cause: error,
       hint: error.hint,
+      about: { provider },
     })
   }
 }
@@ -207,14 +209,14 @@ const keyLost = (path: string, provider: string): DoorwardError =>
   new DoorwardError(
     'token-file-damaged',
     `${path} is sealed with a key that the keychain does not have: the login to ${provider} cannot be read`,
-    { hint: `doorward oauth login ${provider}` },
+    { hint: `doorward oauth login ${provider}`, about: { provider } },
   )
 
 const damaged = (home: Home, provider: string): DoorwardError =>
   new DoorwardError(
     'token-file-damaged',
     `the token file of ${provider} could not be read and was kept as ${join(home.tokens, `${provider}.json.damaged-…`)}`,
-    { hint: `doorward oauth login ${provider}` },
+    { hint: `doorward oauth login ${provider}`, about: { provider } },
   )
 
 const minFreeBytes = 64 * 1024

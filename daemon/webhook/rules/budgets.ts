@@ -70,6 +70,7 @@ export class RunBudgets {
             code: 'over-budget',
             detail: `webhook ${toKey(rule)} has used up its ${formatMaxRuns(maxRuns)}; its events are filtered`,
             hint: 'raise max_runs in webhooks.yaml, or wait',
+            about: { webhook: path },
           },
         ]
       }),

@@ -165,25 +165,22 @@ describe('cli: the status on one screen', () => {
   })
 
   it('advises a new login only where one mends it', () => {
-    const over = ['fake', 'lost', 'torn', 'dir'].map((provider) =>
+    const over = ['fake', 'lost', 'torn', 'dir', 'old'].map((provider) =>
       token({ provider, status: 'needs-login', account: null }),
     )
-    const problem = (detail: string, hint: string) => ({ code: 'x', detail, hint })
+    const problem = (code: string, provider: string, hint: string) => ({
+      code,
+      detail: `${provider} ${code}`,
+      hint,
+      about: { provider },
+    })
     const problems = [
-      problem(
-        '/h/tokens/fake.json is open to other users (mode 644)',
-        'chmod 600 /h/tokens/fake.json',
-      ),
-      problem('the login to lost has ended: revoked', 'doorward oauth login lost'),
-      problem(
-        'the token file of torn could not be read and was kept as /h/tokens/torn.json.damaged-…',
-        'doorward oauth login torn',
-      ),
-      problem(
-        '/h/tokens/dir.json is a folder, not the token file',
-        'remove it, then: doorward oauth login dir',
-      ),
-      problem('/h/clients/torn.json is open to other users', 'chmod 600 /h/clients/torn.json'),
+      problem('token-file-insecure', 'fake', 'chmod 600 /h/tokens/fake.json'),
+      problem('needs-login', 'lost', 'doorward oauth login lost'),
+      problem('token-file-damaged', 'torn', 'doorward oauth login torn'),
+      problem('token-file-insecure', 'dir', 'remove it, then: doorward oauth login dir'),
+      // Of an earlier daemon, which does not say what it is about.
+      { code: 'token-file-insecure', detail: 'old', hint: 'chmod 600 /h/tokens/old.json' },
     ]
     const shown = statusLines(statusWith({ tokens: over, problems }), now, {
       columns: 120,
@@ -196,6 +193,7 @@ describe('cli: the status on one screen', () => {
         ' ✗ lost log in again: doorward oauth login lost',
         ' ✗ torn log in again: doorward oauth login torn',
         ' ✗ dir its token file cannot be read: remove it, then: doorward oauth login dir',
+        ' ✗ old log in again: doorward oauth login old',
       ],
     )
   })

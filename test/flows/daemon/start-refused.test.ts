@@ -59,11 +59,12 @@ describe('a daemon whose port is in use', () => {
     const { code, stderr } = await tried(home, { DOORWARD_PORT: String(port) })
     server.close()
     assert.equal(code, 1)
-    const holder = process.platform === 'win32' ? '' : String.raw` \([^,()]+, pid ${process.pid}\)`
+    const holder =
+      process.platform === 'win32' ? 'another program' : String.raw`[^,()]+ \(pid ${process.pid}\)`
     assert.match(
       stderr,
       new RegExp(
-        `^doorward: port ${port} is taken by another program${holder}\n` +
+        `^doorward: port ${port} is taken by ${holder}\n` +
           `hint: stop it, or choose another port: server.port in gateway.yaml, or DOORWARD_PORT=${port + 1}\n$`,
       ),
     )

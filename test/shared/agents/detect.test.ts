@@ -71,6 +71,7 @@ describe('the warnings about agents that cannot start', () => {
         code: 'agent-program-missing',
         detail: 'agent a needs the program codex, which is not on PATH',
         hint: 'install it with: npm install -g @openai/codex',
+        about: { agent: 'a' },
       },
     ])
   })

@@ -1,4 +1,4 @@
-import type { ProviderSummary, Status, WebhookSummary } from '../../../shared/api.ts'
+import type { ProviderSummary, Status, StatusProblem, WebhookSummary } from '../../../shared/api.ts'
 import { type OwnState, type View, initialOwnState } from '../../../tray/view.ts'
 import { statusWith } from '../daemon/fake-daemon.ts'
 
@@ -24,6 +24,7 @@ export const broken: View = {
   daemon: {
     state: 'unreachable',
     reason: 'Daemon did not start: config/agents.yaml:3:1 agents: not a map',
+    about: { file: 'config/agents.yaml' },
   },
   ...at,
 }
@@ -42,6 +43,11 @@ export const provider = (
   account: account === undefined ? null : { id: '1', name: account },
 })
 /** A problem of a status. */
-export const problem = (code: string, detail: string, hint = '') => ({ code, detail, hint })
+export const problem = (
+  code: string,
+  detail: string,
+  hint = '',
+  about?: StatusProblem['about'],
+): StatusProblem => ({ code, detail, hint, about })
 /** As much of a webhook as the first row needs. */
 export const webhook = (enabled: boolean) => ({ enabled }) as WebhookSummary

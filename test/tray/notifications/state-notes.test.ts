@@ -11,7 +11,12 @@ import {
 } from '../../../tray/notifications/state-notes.ts'
 import { eventWith, statusWith } from '../../support/daemon/fake-daemon.ts'
 
-const broken = (detail: string) => ({ code: 'config-invalid', detail, hint: 'fix it' })
+const broken = (detail: string) => ({
+  code: 'config-invalid' as const,
+  detail,
+  hint: 'fix it',
+  about: { file: 'config/agents.yaml' },
+})
 const github = (
   status: ProviderSummary['status'],
   account: ProviderSummary['account'] = null,
@@ -83,8 +88,11 @@ describe('the notes for a status', () => {
 
   it('offers to open the broken file and to start a daemon that did not start', () => {
     const start = { label: 'Start daemon', action: { do: 'start-daemon' } }
-    assert.deepEqual(startFailureNote('port 18789 is taken').buttons, [start])
-    const note = startFailureNote('config/agents.yaml:4:5 kind: unknown')
+    assert.deepEqual(
+      startFailureNote({ code: 'port-in-use', detail: 'port 18789 is taken' }).buttons,
+      [start],
+    )
+    const note = startFailureNote(broken('config/agents.yaml:4:5 kind: unknown'))
     assert.equal(note.body, 'config/agents.yaml:4:5 kind: unknown')
     assert.deepEqual(note.buttons, [
       { label: 'Open', action: { do: 'open-configuration', file: 'config/agents.yaml' } },
@@ -109,6 +117,7 @@ describe('the notes for a status', () => {
           code: 'needs-login',
           detail: 'the login to github has ended: revoked',
           hint: 'doorward oauth login github',
+          about: { provider: 'github' },
         },
       ],
     }
@@ -134,6 +143,7 @@ describe('the notes for a status', () => {
           code: 'token-file-insecure',
           detail: '/h/tokens/github.json is open to other users (mode 644)',
           hint: 'chmod 600 /h/tokens/github.json',
+          about: { provider: 'github' },
         },
       ],
     }

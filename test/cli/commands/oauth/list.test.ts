@@ -93,16 +93,19 @@ describe('cli: oauth list', () => {
         code: 'needs-login',
         detail: 'the login to hub has ended: x',
         hint: 'doorward oauth login hub',
+        about: { provider: 'hub' },
       },
       {
         code: 'needs-login',
         detail: 'the login to github has ended: the access was \u001b[31mrevoked',
         hint: 'doorward oauth login github',
+        about: { provider: 'github' },
       },
       {
         code: 'token-file-insecure',
         detail: '/home/ada/.doorward/tokens/slack.json is open to other users (mode 644)',
         hint: 'chmod 600 /home/ada/.doorward/tokens/slack.json',
+        about: { provider: 'slack' },
       },
     ]
     const { code, stderr } = await list(
