@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { accountNameForm, providerNameForm, scopeForm } from './config/name-forms.ts'
+import { machineRole } from './config/values.ts'
 import { eventStates, stages } from './event-states.ts'
 
 /*
@@ -345,7 +346,7 @@ export type Timings = z.infer<typeof timingsSchema>
 /** A machine that shares the queue, as it last reported itself. */
 const machineSchema = z.strictObject({
   name: z.string(),
-  role: z.enum(['door', 'worker', 'both']),
+  role: machineRole,
   version: z.string(),
   seenAt: z.iso.datetime(),
   /** How far its clock is ahead of this machine's, in milliseconds. */

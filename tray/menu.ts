@@ -77,7 +77,9 @@ const machinesRow = (status: Status | undefined): Row => {
 
 const describeMachine = ({ name, role, agents }: Machine): string => {
   const running = agents.reduce((sum, agent) => sum + agent.running, 0)
-  return running > 0 ? `${name} ${running} running` : `${name} ${role === 'door' ? 'door' : 'idle'}`
+  return running > 0
+    ? `${name} ${running} running`
+    : `${name} ${role === 'receiver' ? role : 'idle'}`
 }
 
 /** Draws the check mark as text, since that of the tray library is broken; off is a space as wide. */

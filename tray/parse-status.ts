@@ -156,7 +156,10 @@ const parseMachine = (value: unknown): Machine | undefined => {
   if (name === undefined) return undefined
   return {
     name,
-    role: parseOneOf(['door', 'worker'], fields['role']) ?? 'both',
+    role:
+      fields['role'] === 'door'
+        ? 'receiver'
+        : (parseOneOf(['receiver', 'worker'], fields['role']) ?? 'both'),
     version: text(fields['version']) ?? '',
     seenAt: text(fields['seenAt']) ?? '',
     agents: parseList(

@@ -11,7 +11,7 @@ import { shared, startMachines } from '../servers/machines.ts'
 const row = '1,000 posts of 24 KB a second, all run'
 
 /**
- * The same pace for a daemon with its queue in memory, and for a door, a broker and two workers, one after
+ * The same pace for a daemon with its queue in memory, and for a receiver, a broker and two workers, one after
  * the other: answers, how long after the last post everything has run, and the memory of each process.
  */
 export const measureMachines = async (
@@ -31,10 +31,10 @@ export const measureMachines = async (
   }
   const machines = await startMachines(first)
   try {
-    const { door, broker, workers } = machines
+    const { receiver, broker, workers } = machines
     const column = 'over NATS'
     const before = [await usedBy([broker]), await usedBy(workers)] as const
-    const count = await measure(column, door, seconds, note)
+    const count = await measure(column, receiver, seconds, note)
     const used = [await usedBy([broker]), await usedBy(workers)] as const
     const each = (index: 0 | 1) => ((used[index] - before[index]) * 1000) / count
     note({ row, measure: 'broker, CPU µs each', column, value: each(0) })
@@ -74,8 +74,8 @@ const measure = async (
   note({ row, measure: 'accepted and not done', column, value: accepted })
   note({ row, measure: 'ms until all have run', column, value: lateMs })
   const used = (await processorMs(pid)) - before
-  note({ row, measure: 'door, CPU µs each', column, value: (used * 1000) / answers.length })
-  note({ row, measure: 'door, peak MB', column, value: (await memoryOf(pid)).peak })
+  note({ row, measure: 'receiver, CPU µs each', column, value: (used * 1000) / answers.length })
+  note({ row, measure: 'receiver, peak MB', column, value: (await memoryOf(pid)).peak })
   return warm.length + answers.length
 }
 

@@ -11,9 +11,9 @@ import { type Doorward, type DoorwardOptions, startDoorward } from './doorward.t
 import { endWithUs } from './end-with-us.ts'
 import { freePort } from './server.ts'
 
-/** A door, a broker and two workers, each in its own process. */
+/** A receiver, a broker and two workers, each in its own process. */
 export type Machines = {
-  readonly door: Doorward
+  readonly receiver: Doorward
   readonly broker: number
   readonly workers: readonly number[]
   readonly stop: () => Promise<void>
@@ -42,14 +42,14 @@ export const startMachines = async (first: Delivery): Promise<Machines> => {
   }
   const gateway = (role: string) => `queue: { engine: nats, role: ${role}, ${shared.queue} }\n`
   const workers = await Promise.all([1, 2].map(async () => startWorker(gateway('worker'), env)))
-  const options: DoorwardOptions = { ...shared, first, gateway: gateway('door'), env }
-  const door = await startDoorward(options)
+  const options: DoorwardOptions = { ...shared, first, gateway: gateway('receiver'), env }
+  const receiver = await startDoorward(options)
   return {
-    door,
+    receiver,
     broker: broker.pid ?? 0,
     workers: workers.map(({ pid }) => pid),
     stop: async () => {
-      await door.stop()
+      await receiver.stop()
       for (const worker of workers) await worker.stop()
       await end(broker)
       await rm(folder, { recursive: true, force: true })

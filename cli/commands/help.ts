@@ -111,7 +111,7 @@ export const helpTopics = {
   'local-model': 'a model on your own machine',
   tokens: 'logins, and tokens for scripts, git and agents',
   networks: 'a proxy, and certificates of your own',
-  'several-machines': 'a door, workers, and NATS between them',
+  'several-machines': 'a receiver, workers, and NATS between them',
   desktop: 'the tray, notifications, start at login, restart',
   commands: 'every command, and the exit codes',
   configuration: 'every key of the three files',

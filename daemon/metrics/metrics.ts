@@ -162,8 +162,9 @@ const collectMachines = (registry: Registry, { broker, machines = [] }: Snapshot
   gauge(
     'doorward_machines',
     'Machines that reported themselves in the last 30 seconds',
-    (['door', 'worker', 'both'] as const).map((role) => [
-      { role },
+    (['receiver', 'worker', 'both'] as const).map((role) => [
+      // The label that dashboards have.
+      { role: role === 'receiver' ? 'door' : role },
       machines.filter((machine) => machine.role === role).length,
     ]),
   )

@@ -12,14 +12,14 @@ import { enabledRules } from './webhook.ts'
 type QueueSettings = Gateway['queue']
 
 /** True for a machine that receives webhooks. */
-export const isDoor = ({ engine, role }: QueueSettings): boolean =>
+export const isReceiver = ({ engine, role }: QueueSettings): boolean =>
   engine === 'memory' || role !== 'worker'
 
-/** What runs on this machine: on a door nothing, and on a worker, which has no rules, each of its agents. */
+/** What runs on this machine: on a receiver nothing, and on a worker, which has no rules, each of its agents. */
 export const localAgents = (config: Config): Pick<Rule, 'agentName' | 'agent' | 'workspace'>[] => {
   const { engine, role } = config.gateway.queue
   if (engine === 'memory' || role === 'both') return enabledRules(config)
-  return role === 'door'
+  return role === 'receiver'
     ? []
     : [...config.agents].map(([agentName, agent]) => ({ agentName, agent, workspace: undefined }))
 }

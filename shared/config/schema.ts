@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { agentSchema } from '../agents/schema.ts'
 import { providerNameForm, scopeForm } from './name-forms.ts'
 import { targetsSchema } from '../targets/schema.ts'
-import { duration, environmentName, secureBaseUrl, secureUrl, size } from './values.ts'
+import { duration, environmentName, machineRole, secureBaseUrl, secureUrl, size } from './values.ts'
 import { webhookSchema } from './webhook-schema.ts'
 
 export type { Agent, CommandAgent } from '../agents/schema.ts'
@@ -178,11 +178,10 @@ export const gatewayFileSchema = z.strictObject({
         .describe(
           'memory: one machine. nats: several machines, over NATS JetStream. Default memory.',
         ),
-      role: z
-        .enum(['door', 'worker', 'both'])
-        .default('both')
+      role: machineRole
+        .prefault('both')
         .describe(
-          'With nats: a door receives webhooks and delivers answers, a worker runs agents. Default both.',
+          'With nats: a receiver (formerly door) takes webhooks and delivers answers, a worker runs agents. Default both.',
         ),
       lost_after: duration(
         '1m',

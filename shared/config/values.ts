@@ -49,6 +49,11 @@ export const contextSize = bytes.refine(
   'must be between 1kb and 2mb',
 )
 
+/** What a machine does for a shared queue. `door` is what versions before this one call a receiver. */
+export const machineRole = z
+  .enum(['receiver', 'worker', 'both', 'door'])
+  .transform((role) => (role === 'door' ? 'receiver' : role))
+
 /** True for a long run of letters and digits, as in generated secrets and not in names. */
 const looksLikeSecret = (name: string): boolean =>
   name.split('_').some((run) => run.length >= 20 && /[a-z]/.test(run) && /\d/.test(run))

@@ -134,7 +134,7 @@ describe('menu', () => {
   it('has a row for the machines that share the queue', () => {
     const machine = { version: '0.1.0', seenAt: '2026-01-02T03:04:05.000Z' }
     const machines = [
-      { ...machine, name: 'edge', role: 'door' as const, agents: [] },
+      { ...machine, name: 'edge', role: 'receiver' as const, agents: [] },
       {
         ...machine,
         name: 'tower',
@@ -144,7 +144,7 @@ describe('menu', () => {
     ]
     const row = (isConnected: boolean) =>
       menu(connected({ broker: { connected: isConnected, redelivered: 0 }, machines }))[2]
-    assert.deepEqual(row(true), { text: '2 machines: edge door, tower 2 running' })
+    assert.deepEqual(row(true), { text: '2 machines: edge receiver, tower 2 running' })
     assert.deepEqual(row(false), { text: 'Machines: no broker' })
   })
 

@@ -95,6 +95,13 @@ describe('parsing what a daemon sends', () => {
     assert.deepEqual(readEvent(JSON.stringify(later(full.events[0]))), full.events[0])
   })
 
+  it('reads a machine that an earlier version calls a door as a receiver', () => {
+    const [machine] = full.machines ?? []
+    const machines = (role: string) =>
+      readStatus({ ...full, machines: [{ ...machine, role }] })?.machines
+    assert.deepEqual(machines('door'), machines('receiver'))
+  })
+
   it('replaces an unknown value by the one that claims least', () => {
     const [event] = full.events
     const [target] = event?.targets ?? []

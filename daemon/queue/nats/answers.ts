@@ -31,7 +31,7 @@ import {
 } from './messages.ts'
 
 /*
- * What workers say to the door: that a run has started, and the answer. The queue in memory delivers it, and
+ * What workers say to the receiver: that a run has started, and the answer. The queue in memory delivers it, and
  * its message is acknowledged when the event is over, so that no answer is lost with this process.
  */
 
@@ -111,6 +111,7 @@ export class Answers {
     const { broker, identity, log } = this.#parts
     const { nc, js } = link
     const { id } = identity()
+    // An older version of this machine may have made it.
     const name = `door-${id}`
     if (this.#connection !== nc) {
       this.#connection = nc
@@ -194,7 +195,7 @@ export class Answers {
     const { id } = done
     const ticket = readTicket(done.ticket, id, identity().key)
     if (!ticket) {
-      log.warn({ event: id }, 'an answer to what this door has not asked was refused')
+      log.warn({ event: id }, 'refused an answer to an event that this receiver did not send')
       return message.term()
     }
     await settled(id)

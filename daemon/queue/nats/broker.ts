@@ -138,7 +138,7 @@ export class Broker {
     } catch (error) {
       if (getCode(error) === fullCode)
         throw new DoorwardError('queue-full', 'the queue is full', {
-          localDetail: `the stream of NATS is full: ${subject.startsWith(runSubject) ? 'queue.max_events or queue.max_bytes' : 'answers wait for their door'}`,
+          localDetail: `the stream of NATS is full: ${subject.startsWith(runSubject) ? 'queue.max_events or queue.max_bytes' : 'answers wait for their receiver'}`,
         })
       // The stream may be gone, with the connection still there.
       if (errorName(error) === 'JetStreamNotEnabled' && !this.#isPreparing)
@@ -268,7 +268,7 @@ export class Broker {
     const ensure = async (name: string, subject: string) => {
       const known = await jsm.streams.info(name).catch((error: unknown) => {
         if (getCode(error) !== 10_059) throw error
-        if (isWorker) throw unavailable('no door has been connected yet, which makes the streams')
+        if (isWorker) throw unavailable('the streams are missing: no receiver has connected yet')
         return undefined
       })
       const info =
@@ -293,7 +293,7 @@ export class Broker {
         throw unavailable(
           `the stream ${name} of NATS was not made by doorward: remove it there, and doorward makes it`,
         )
-      // The doors decide how much may wait.
+      // The receivers decide how much may wait.
       if (!isWorker && (max_bytes !== maxBytes || max_msgs !== maxEvents))
         await jsm.streams.update(name, { ...info.config, ...limits })
       return info.created
@@ -322,7 +322,8 @@ export class Broker {
     return {
       servers: servers.map(({ host }) => host),
       name: 'doorward',
-      // So that the broker can keep what doors receive from workers.
+      // So that the broker can keep what receivers get from workers.
+      // The name that the permissions of brokers have.
       inboxPrefix: `_INBOX.${role === 'worker' ? 'worker' : 'door'}`,
       maxReconnectAttempts: -1,
       reconnectTimeWait: 500,

@@ -9,7 +9,7 @@ export type Identity = {
   readonly id: string
   /** Of its host, and the beginning of its id, as a host may run several. */
   readonly name: string
-  /** Seals what only this door reads. */
+  /** Seals what only this receiver reads. */
   readonly key: Buffer
 }
 

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { Broker as BrokerStatus, Machine, Status } from '../../../shared/api.ts'
+import { machineRole } from '../../../shared/config/values.ts'
 import { version } from '../../../shared/version.ts'
 import { type Broker, type Link, machinesSubject, runsStream } from './broker.ts'
 import type { Identity } from './identity.ts'
@@ -19,19 +20,20 @@ type MachinesParts = {
 /** What a machine says of itself, as far as this one knows it. */
 const selfSchema = z.object({
   name: z.string().max(100),
-  role: z.enum(['door', 'worker', 'both']),
+  role: machineRole,
   version: z.string().max(100),
   sentAt: z.int(),
   agents: z
     .array(z.object({ name: z.string().max(200), running: z.int(), free: z.int() }))
     .max(1000),
 })
-type Self = z.infer<typeof selfSchema>
+type Self = z.input<typeof selfSchema>
 
 const maxMachines = 1000
 
 const goneMs = 30_000
-const otherKey = 'a machine has another key: it can open nothing of this one, nor this one of it'
+const otherKey =
+  "a machine uses a different queue key: the two machines cannot read each other's messages"
 
 export class Machines {
   readonly #parts: MachinesParts
@@ -74,8 +76,10 @@ export class Machines {
   }
 
   #report(): void {
-    const { broker, identity, keys, role, agents } = this.#parts
+    const { broker, identity, keys, agents } = this.#parts
     const { id, name } = identity()
+    // Machines of older versions know a receiver as `door`.
+    const role = this.#parts.role === 'receiver' ? 'door' : this.#parts.role
     const self: Self = { name, role, version, agents: agents(), sentAt: Date.now() }
     broker.link?.nc.publish(machinesSubject, writeNote('machine', id, self, keys()))
   }

@@ -10,9 +10,9 @@ import { unavailable } from './broker.ts'
 import { type Kind, pack, seal, unpack, unseal } from './seal.ts'
 
 /*
- * The messages between doors and workers: all but the id of an event is sealed. What only the door needs, such
+ * The messages between receivers and workers: all but the id of an event is sealed. What only the receiver needs, such
  * as the targets, is in a ticket that it seals for itself; the worker sends it back with the answer, so that
- * also a door that has lost its memory can deliver, and so that nobody can answer what it was not given.
+ * also a receiver that has lost its memory can deliver, and so that no machine answers what it was not given.
  */
 
 /** What a worker is asked. */
@@ -21,6 +21,7 @@ export type Run = Pick<
   'prompt' | 'known' | 'payload' | 'workspace' | 'context' | 'receivedAt'
 > & {
   readonly id: string
+  /** The id of the receiver; workers of older versions know this name. */
   readonly door: string
   /** Another for each time that an event is published. */
   readonly run: string
@@ -59,7 +60,7 @@ const outcomeSchema = progressSchema.extend({
       localDetail: z.string().optional(),
     })
     .optional(),
-  /** With an error: for a door that has lost its memory. */
+  /** With an error: for a receiver that has lost its memory. */
   prompt: z.string().optional(),
 })
 /** What a worker answers: a text, or why there is none. */
@@ -99,7 +100,7 @@ export const writeRun = (
   { id, door, run }: Pick<Run, 'id' | 'door' | 'run'>,
   event: AcceptedEvent,
   keys: Keys,
-  doorKey: Buffer,
+  receiverKey: Buffer,
 ): Buffer => {
   const { webhook, receivedAt, known, prompt, payload, workspace, context } = event
   const { path, agentName: agent, values, agent: made } = webhook
@@ -108,7 +109,7 @@ export const writeRun = (
   const sealed = sealWith(keys, 'run', id, pack(toJson(request), payload ?? none))
   const copy = toWire({ ...event, payload: undefined, coalesced: undefined })
   const ticket = { ...copy, madeAt: Date.now() }
-  return pack(Buffer.from(id), sealed, seal(doorKey, 'ticket', id, toJson(ticket)))
+  return pack(Buffer.from(id), sealed, seal(receiverKey, 'ticket', id, toJson(ticket)))
 }
 
 export const readRun = (bytes: Uint8Array, keys: Keys): Run | undefined => {
@@ -142,15 +143,15 @@ export const readDone = (bytes: Uint8Array, keys: Keys): Done | undefined => {
 const ticketMs = 3 * 86_400_000
 
 /**
- * Undefined for a ticket that this door has not made for this event, or that is old: whoever can write to the
- * broker could have an answer delivered again.
+ * Undefined for a ticket that this receiver has not made for this event, or that is old: a program that can
+ * write to the broker could have an answer delivered again.
  */
 export const readTicket = (
   ticket: Buffer,
   id: string,
-  doorKey: Buffer,
+  receiverKey: Buffer,
 ): EventOnWire | undefined => {
-  const plain = unseal([doorKey], 'ticket', id, ticket)
+  const plain = unseal([receiverKey], 'ticket', id, ticket)
   const copy = plain && (parse(plain) as (EventOnWire & { readonly madeAt: number }) | undefined)
   if (!copy || Date.now() - copy.madeAt > ticketMs) return undefined
   return { ...copy, receivedAt: new Date(copy.receivedAt) }

@@ -9,7 +9,7 @@ import type { Engine } from '../../webhook/engine.ts'
 import { EventQueue } from '../event-queue.ts'
 import type { Job, Queue, QueueLimits, QueueResult } from '../queue.ts'
 import { Broker, type QueueSettings, unavailable } from './broker.ts'
-import { Door } from './door.ts'
+import { Receiver } from './receiver.ts'
 import { type Identity, readIdentity } from './identity.ts'
 import { Machines } from './machines.ts'
 import { Worker } from './worker.ts'
@@ -29,14 +29,14 @@ export type NatsQueueParts = {
 const tickMs = 10_000
 const measureMs = 2000
 
-/** The queue of several machines: a door, a worker, or both, on one connection to NATS. */
+/** The queue of several machines: a receiver, a worker, or both, on one connection to NATS. */
 export class NatsQueue implements Queue {
   readonly #parts: NatsQueueParts
   readonly #broker: Broker
   readonly #machines: Machines
-  readonly #door: Door | undefined
+  readonly #receiver: Receiver | undefined
   readonly #worker: Worker | undefined
-  /** Runs of the worker, beside what the door delivers. */
+  /** Runs of the worker, beside what the receiver delivers. */
   readonly #runs: EventQueue
   #identity: Identity | undefined
   #isStarted = false
@@ -60,7 +60,7 @@ export class NatsQueue implements Queue {
     this.#broker = broker
     this.#runs = new EventQueue({ maxEvents: Infinity, concurrency: settings.concurrency, budget })
     this.#worker =
-      role === 'door'
+      role === 'receiver'
         ? undefined
         : new Worker({
             ...shared,
@@ -74,12 +74,12 @@ export class NatsQueue implements Queue {
       keys,
       role,
       agents: () => this.#worker?.agents() ?? [],
-      redelivered: () => this.#door?.answers.redelivered ?? 0,
+      redelivered: () => this.#receiver?.answers.redelivered ?? 0,
     })
-    this.#door =
+    this.#receiver =
       role === 'worker'
         ? undefined
-        : new Door({
+        : new Receiver({
             ...shared,
             local,
             budget,
@@ -89,7 +89,7 @@ export class NatsQueue implements Queue {
   }
 
   async addAll(jobs: readonly Job[]): Promise<readonly QueueResult[]> {
-    return (this.#door ?? this.#parts.local).addAll(jobs)
+    return (this.#receiver ?? this.#parts.local).addAll(jobs)
   }
 
   add(job: Job): void {
@@ -101,7 +101,7 @@ export class NatsQueue implements Queue {
   }
 
   cancel(id: string): boolean {
-    const isHere = this.#parts.local.cancel(id) || this.#door?.cancel(id)
+    const isHere = this.#parts.local.cancel(id) || this.#receiver?.cancel(id)
     return isHere || this.#runs.cancel(id)
   }
 
@@ -139,7 +139,7 @@ export class NatsQueue implements Queue {
 
   async drain(timeoutMs?: number): Promise<void> {
     this.#worker?.stop()
-    this.#door?.drain()
+    this.#receiver?.drain()
     await Promise.all([this.#runs.drain(timeoutMs), this.#parts.local.drain(timeoutMs)])
   }
 
@@ -159,7 +159,7 @@ export class NatsQueue implements Queue {
   }
 
   #hold(job: Job): Job {
-    return this.#door?.hold(job) ?? job
+    return this.#receiver?.hold(job) ?? job
   }
 
   async #start(): Promise<void> {
@@ -171,7 +171,7 @@ export class NatsQueue implements Queue {
       return
     }
     if (!this.#isStarted) return
-    this.#door?.start()
+    this.#receiver?.start()
     this.#worker?.start()
     this.#broker.start()
     if (this.#timers.length > 0) return
@@ -180,7 +180,7 @@ export class NatsQueue implements Queue {
       this.#worker?.tick()
       if (!this.#isStarted) return
       void this.#machines.tick()
-      void this.#door?.tick()
+      void this.#receiver?.tick()
     }
     const measure = () => void (this.#isStarted && this.#machines.measure())
     this.#timers = [
@@ -191,7 +191,7 @@ export class NatsQueue implements Queue {
 
   #stop(): void {
     this.#isStarted = false
-    this.#door?.answers.stop()
+    this.#receiver?.answers.stop()
     this.#worker?.stop()
   }
 }

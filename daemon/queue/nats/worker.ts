@@ -39,7 +39,7 @@ export type WorkerParts = {
   readonly identity: () => Identity
   readonly keys: () => readonly Buffer[]
   readonly current: () => Pick<Engine, 'config' | 'ask'>
-  /** Where runs are shown; undefined where the door shows them. */
+  /** Where runs are shown; undefined where the receiver shows them. */
   readonly events: EventStore | undefined
   readonly log: Log
 }
@@ -48,7 +48,7 @@ type Running = {
   readonly id: string
   readonly agent: string
   readonly held: Held
-  /** Says again that it runs, for a door that did not hear it. */
+  /** Says again that it runs, for a receiver that did not hear it. */
   tell?: () => void
 }
 

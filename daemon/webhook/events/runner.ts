@@ -21,7 +21,7 @@ import { createRunToEnd, failedEnd, hasNoWayOut, type RunToEndParts } from './ru
  * An event whose agent or delivery is interrupted is failed, too.
  */
 
-/** A duplicate was accepted before by another door. */
+/** A duplicate was accepted before by another receiver. */
 export type PlacedEvent = { readonly id: string; readonly status: 'accepted' | 'duplicate' }
 
 export type RunEvent = {
@@ -225,7 +225,7 @@ const supersededEnd = (newer: string, stage: 'queue' | 'agent'): EventChanges =>
 
 export const duplicateEnd = {
   state: 'duplicate',
-  detail: 'the same delivery was accepted before, here or by another door',
+  detail: 'the same delivery was accepted before, here or by another receiver',
 } as const
 
 const noReason = { stage: undefined, code: undefined, detail: undefined }

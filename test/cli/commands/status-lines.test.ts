@@ -136,7 +136,7 @@ describe('cli: the status on one screen', () => {
       startedAt: inMs(-2 * hour),
       broker: { connected: true, server: 'nats.example:4222', waiting: 3, redelivered: 1 },
       machines: [
-        { name: 'edge', role: 'door', version: '0.0.0', seenAt: inMs(-2000), agents: [] },
+        { name: 'edge', role: 'receiver', version: '0.0.0', seenAt: inMs(-2000), agents: [] },
         {
           name: 'tower',
           role: 'worker',
@@ -154,7 +154,7 @@ describe('cli: the status on one screen', () => {
       'broker connected to nats.example:4222, 3 for workers, 1 given to another worker',
       '',
       'Machines',
-      '  edge   door, seen less than a minute ago',
+      '  edge   receiver, seen less than a minute ago',
       '  tower  worker, claude 1 of 2, echo 0 of 4, doorward 0.0.1, seen 1 min ago',
     ])
     const lost = statusWith({ broker: { connected: false, redelivered: 0 } })

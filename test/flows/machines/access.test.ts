@@ -38,13 +38,13 @@ describe('the ways into a broker', () => {
     const headers = { 'content-type': 'application/json' }
     return send(`${url}/a`, { headers, body: JSON.stringify({ n: 'hello' }) })
   }
-  const runOn = async (door: RunningDaemon): Promise<EventDetail> => {
-    const reply = await post(door)
+  const runOn = async (receiver: RunningDaemon): Promise<EventDetail> => {
+    const reply = await post(receiver)
     assert.equal(reply.status, 202, reply.text)
-    return untilFinished(door, String(reply.json()['id']))
+    return untilFinished(receiver, String(reply.json()['id']))
   }
-  const worksOn = async (door: RunningDaemon): Promise<void> => {
-    const { state, result } = await runOn(door)
+  const worksOn = async (receiver: RunningDaemon): Promise<void> => {
+    const { state, result } = await runOn(receiver)
     assert.deepEqual([state, result], ['done', 'hello'])
   }
 
@@ -98,7 +98,7 @@ describe('the ways into a broker', () => {
   })
 
   it('are an nkey over TLS, by the configuration in the documents, and no worker reads an answer', async () => {
-    const [door, worker, certificates] = [
+    const [receiver, worker, certificates] = [
       newUser(),
       newUser(),
       await makeCertificates(['localhost']),
@@ -111,7 +111,7 @@ describe('the ways into a broker', () => {
     const config = sample
       .replace(/^listen.*\njetstream.*\n/m, '')
       .replaceAll('/etc/nats/', `${folder}/`)
-      .replace('UDOOR', door.publicKey)
+      .replace('URECEIVER', receiver.publicKey)
       .replace('UWORKER', worker.publicKey)
     const broker = await startServer(config)
     const shared = {
@@ -120,17 +120,17 @@ describe('the ways into a broker', () => {
       queue: 'nkey_env: QUEUE_SEED\nca_env: QUEUE_CA',
     }
     const ca = { QUEUE_CA: certificates.caFile }
-    const doorDaemon = await start({
+    const receiverDaemon = await start({
       ...shared,
-      role: 'door',
-      variables: { ...ca, QUEUE_SEED: door.seed },
+      role: 'receiver',
+      variables: { ...ca, QUEUE_SEED: receiver.seed },
     })
     await start({
       ...shared,
       role: 'worker',
       variables: { ...ca, QUEUE_SEED: worker.seed },
     })
-    await worksOn(doorDaemon)
+    await worksOn(receiverDaemon)
 
     const spy = await connect({
       servers: shared.servers,
@@ -160,7 +160,7 @@ describe('the ways into a broker', () => {
       () => read('_INBOX.>'),
     ])
       await assert.rejects(attempt, /permission|time/i)
-    await worksOn(doorDaemon)
+    await worksOn(receiverDaemon)
   })
 
   it('open with every key of the list, while keys are replaced', async () => {
@@ -168,15 +168,15 @@ describe('the ways into a broker', () => {
     const [older, newer] = [newQueueKey(), newQueueKey()]
     const servers = broker.url
     await start({ servers, key: `${older},${newer}`, role: 'worker' })
-    const door = await start({
+    const receiver = await start({
       servers,
       key: `${newer},${older}`,
-      role: 'door',
+      role: 'receiver',
     })
-    await worksOn(door)
-    await start({ servers, key: newQueueKey(), role: 'door' })
-    const { problems } = await untilProblem(door)
-    assert.match(JSON.stringify(problems), /queue-key.*another key/)
+    await worksOn(receiver)
+    await start({ servers, key: newQueueKey(), role: 'receiver' })
+    const { problems } = await untilProblem(receiver)
+    assert.match(JSON.stringify(problems), /queue-key.*different queue key/)
   })
 })
 

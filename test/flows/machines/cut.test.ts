@@ -12,7 +12,7 @@ import { untilText } from '../../support/until-text.ts'
 describe('a network that is cut between the broker and a worker', () => {
   let network: Network
   let folder: string
-  let door: RunningDaemon
+  let receiver: RunningDaemon
   let followed: Followed
   const running: { readonly stop: () => Promise<unknown> }[] = []
 
@@ -26,16 +26,16 @@ describe('a network that is cut between the broker and a worker', () => {
     folder = await temporaryFolder()
     const { url: servers } = network.broker
     const shared = { key: newQueueKey(), lostAfter: '2s', role: 'worker' } as const
-    door = await startMachine({
+    receiver = await startMachine({
       ...shared,
       servers,
-      role: 'door',
+      role: 'receiver',
       agents: agents('nobody'),
       webhooks: 'webhooks:\n  - { path: /slow, agent: slow, prompt_template: "{{event.name}}" }\n',
     })
-    followed = await followEvents(door)
+    followed = await followEvents(receiver)
     running.push(
-      door,
+      receiver,
       await startMachineUnder(network.under, {
         ...shared,
         servers: network.url,
@@ -53,13 +53,13 @@ describe('a network that is cut between the broker and a worker', () => {
 
   const accepted = async (name: string): Promise<string> => {
     const headers = { 'content-type': 'application/json' }
-    const reply = await send(`${door.url}/slow`, { headers, body: JSON.stringify({ name }) })
+    const reply = await send(`${receiver.url}/slow`, { headers, body: JSON.stringify({ name }) })
     assert.equal(reply.status, 202, reply.text)
     return String(reply.json()['id'])
   }
   const finish = async (id: string, name: string) => {
     await writeFile(join(folder, `go-${name}`), '')
-    const { state, result } = await untilFinished(door, id)
+    const { state, result } = await untilFinished(receiver, id)
     assert.deepEqual([state, result?.trim()], ['done', 'well'])
   }
 

@@ -11,7 +11,7 @@ describe('a machine or a connection that is lost', () => {
   const key = newQueueKey()
   let broker: Broker
   let reports: Reports
-  let door: RunningDaemon
+  let receiver: RunningDaemon
   let followed: Followed
   const workers = new Map<string, RunningDaemon>()
 
@@ -38,20 +38,20 @@ describe('a machine or a connection that is lost', () => {
   before(async () => {
     broker = await startBroker()
     reports = await startReports()
-    door = await startMachine({
+    receiver = await startMachine({
       servers: broker.url,
       key,
       lostAfter: '2s',
-      role: 'door',
+      role: 'receiver',
       agents: agents('["false"]'),
       webhooks: 'webhooks:\n  - { path: /slow, agent: slow, prompt_template: "{{event.name}}" }\n',
     })
-    followed = await followEvents(door)
+    followed = await followEvents(receiver)
   })
   after(async () => {
     followed.close()
     for (const worker of workers.values()) await worker.stop()
-    assert.equal(await door.stop(), 0)
+    assert.equal(await receiver.stop(), 0)
     await broker.stop()
     reports.close()
   })
@@ -64,7 +64,7 @@ describe('a machine or a connection that is lost', () => {
       'content-type': 'application/json',
       'x-github-delivery': name,
     }
-    return send(`${door.url}/slow`, {
+    return send(`${receiver.url}/slow`, {
       headers,
       body: JSON.stringify({ name }),
     })
@@ -75,7 +75,7 @@ describe('a machine or a connection that is lost', () => {
     return String(reply.json()['id'])
   }
   const finished = async (id: string) => {
-    const { state, result } = await untilFinished(door, id)
+    const { state, result } = await untilFinished(receiver, id)
     return [state, result]
   }
   const isMarked = ({ state, attempts, detail }: EventRecord): boolean =>
@@ -96,7 +96,7 @@ describe('a machine or a connection that is lost', () => {
     const before = extensions()
     while (extensions() < before + 4) await new Promise((resolve) => setTimeout(resolve, 50))
     report.release()
-    const { state, attempts, machine } = await untilFinished(door, id)
+    const { state, attempts, machine } = await untilFinished(receiver, id)
     assert.deepEqual([state, attempts, reports.unread()], ['done', 1, 0])
     assert.ok(machine)
   })
@@ -130,7 +130,7 @@ describe('a machine or a connection that is lost', () => {
     const next = await accepted('after the pause')
     ;(await runOf('first')).release()
     assert.deepEqual(await finished(next), ['done', 'answer to after the pause'])
-    assert.equal((await door.client.get<EventRecord>(`/events/${id}`)).attempts, 2)
+    assert.equal((await receiver.client.get<EventRecord>(`/events/${id}`)).attempts, 2)
   })
 
   it('is answered 503 while the broker is down, and takes what waited after its restart', async () => {
@@ -144,7 +144,7 @@ describe('a machine or a connection that is lost', () => {
     const runs = [await runOf('first'), await runOf('first')]
     assert.deepEqual(runs.map(({ prompt }) => prompt).toSorted(), ['waits', 'waits too'])
     for (const { release } of runs) release()
-    for (const id of waiting) assert.equal((await untilFinished(door, id)).state, 'done')
+    for (const id of waiting) assert.equal((await untilFinished(receiver, id)).state, 'done')
     // Its sender tries again.
     const id = await accepted('refused')
     ;(await runOf('first')).release()

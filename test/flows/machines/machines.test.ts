@@ -17,11 +17,11 @@ const channel = '#the-channel-of-the-answer'
 const key = newQueueKey()
 const canary = 'a-canary-in-prompt-and-answer'
 
-describe('a door and two workers', () => {
+describe('a receiver and two workers', () => {
   let broker: Broker
   let slack: TargetServer
   let reports: Reports
-  let door: RunningDaemon
+  let receiver: RunningDaemon
   const workers: RunningDaemon[] = []
 
   const agents = (command: string) => `
@@ -35,9 +35,9 @@ agents:
     slack = await startTargetServer(json(200, { ok: true, ts: '1.1' }))
     reports = await startReports()
     const shared = { servers: broker.url, key }
-    door = await startMachine({
+    receiver = await startMachine({
       ...shared,
-      role: 'door',
+      role: 'receiver',
       queue: 'max_events: 5',
       env: `HOOK_SECRET=${secret}\nSLACK_TOKEN=${token}\n`,
       gateway: `targets: { slack: { api_url: "${slack.origin}", token_env: SLACK_TOKEN } }\n`,
@@ -71,7 +71,7 @@ webhooks:
   after(async () => {
     slack.close()
     reports.close()
-    for (const daemon of [door, ...workers]) assert.equal(await daemon.stop(), 0)
+    for (const daemon of [receiver, ...workers]) assert.equal(await daemon.stop(), 0)
     await broker.stop()
   })
 
@@ -81,7 +81,7 @@ webhooks:
       'x-github-delivery': name,
       ...more,
     }
-    return send(`${door.url}${path}`, {
+    return send(`${receiver.url}${path}`, {
       headers,
       body: JSON.stringify({ name }),
     })
@@ -91,17 +91,20 @@ webhooks:
     assert.equal(reply.status, 202, reply.text)
     return String(reply.json()['id'])
   }
-  const event = (id: string) => door.client.get<EventRecord>(`/events/${id}`)
-  const cancel = (id: string) => door.client.post(`/events/${id}/cancel`)
+  const event = (id: string) => receiver.client.get<EventRecord>(`/events/${id}`)
+  const cancel = (id: string) => receiver.client.post(`/events/${id}/cancel`)
 
-  it('run an event on a worker, and the door has its answer', async () => {
-    const { state, result, machine } = await untilFinished(door, await accepted('/echo', 'hello'))
+  it('run an event on a worker, and the receiver has its answer', async () => {
+    const { state, result, machine } = await untilFinished(
+      receiver,
+      await accepted('/echo', 'hello'),
+    )
     assert.deepEqual([state, result], ['done', 'hello'])
     assert.ok(machine)
   })
 
   it('are shown by status, metrics, events and doctor', async () => {
-    const getStatus = async () => statusSchema.parse(await door.client.get('/status'))
+    const getStatus = async () => statusSchema.parse(await receiver.client.get('/status'))
     let status = await getStatus()
     // A worker listens before it is connected.
     while (status.machines?.length !== 3) {
@@ -113,12 +116,12 @@ webhooks:
       [found?.connected, found?.server, found?.problem, found?.redelivered],
       [true, `127.0.0.1:${broker.port}`, undefined, 0],
     )
-    assert.deepEqual(machines.map(({ role }) => role).toSorted(), ['door', 'worker', 'worker'])
+    assert.deepEqual(machines.map(({ role }) => role).toSorted(), ['receiver', 'worker', 'worker'])
     const names = ({ agents: all }: Machine) => all.map(({ name, free }) => `${name} ${free}`)
     const worker = machines.find(({ role }) => role === 'worker')
     assert.deepEqual(worker && names(worker), ['echo 1', 'slow 2', 'single 1'])
-    const headers = { authorization: `Bearer ${door.apiToken}` }
-    const { text } = await send(`${door.url}/metrics`, { method: 'GET', headers })
+    const headers = { authorization: `Bearer ${receiver.apiToken}` }
+    const { text } = await send(`${receiver.url}/metrics`, { method: 'GET', headers })
     for (const line of [
       'doorward_broker_connected 1',
       'doorward_broker_waiting 0',
@@ -127,7 +130,7 @@ webhooks:
       `doorward_machine_agents_free{machine="${worker?.name}",agent="slow"} 2`,
     ])
       assert.ok(text.split('\n').includes(line), `${line} is not in ${text}`)
-    const { of } = await examined(door.home, { NATS_URL: broker.url, DOORWARD_QUEUE_KEY: key })
+    const { of } = await examined(receiver.home, { NATS_URL: broker.url, DOORWARD_QUEUE_KEY: key })
     assert.deepEqual(
       of('machines').map(({ name, status: of }) => [name, of]),
       [
@@ -136,8 +139,8 @@ webhooks:
       ],
     )
     assert.match(of('machines', 'broker')[0]?.detail ?? '', /nats-server 2\.\d+.*, in memory/)
-    const [event] = (await door.client.get<{ events: EventRecord[] }>('/events')).events
-    const { stdout } = await run(['events', 'show', event?.id ?? ''], { home: door.home })
+    const [event] = (await receiver.client.get<{ events: EventRecord[] }>('/events')).events
+    const { stdout } = await run(['events', 'show', event?.id ?? ''], { home: receiver.home })
     assert.match(stdout, new RegExp(`machine +${event?.machine}`))
   })
 
@@ -151,7 +154,7 @@ webhooks:
     const ids = [await accepted('/single', 'one'), await accepted('/single', 'two')]
     const first = await reports.next()
     // Both workers are free, and a run of another agent passes it.
-    assert.equal((await untilFinished(door, await accepted('/echo', 'passes'))).state, 'done')
+    assert.equal((await untilFinished(receiver, await accepted('/echo', 'passes'))).state, 'done')
     assert.equal(reports.unread(), 0)
     assert.deepEqual(
       (await Promise.all(ids.map(event))).map(({ state }) => state),
@@ -159,7 +162,7 @@ webhooks:
     )
     first.release()
     ;(await reports.next()).release()
-    for (const id of ids) assert.equal((await untilFinished(door, id)).state, 'done')
+    for (const id of ids) assert.equal((await untilFinished(receiver, id)).state, 'done')
   })
 
   it('answer 503 with Retry-After when the queue is full, and run everything that was accepted', async () => {
@@ -175,7 +178,7 @@ webhooks:
     assert.ok(Number(full.headers['retry-after']) > 0)
     runs.release()
     for (const _ of started.slice(1)) (await reports.next()).release()
-    for (const id of started) assert.equal((await untilFinished(door, id)).state, 'done')
+    for (const id of started) assert.equal((await untilFinished(receiver, id)).state, 'done')
   })
 
   it('cancel an event that waits, and one that runs', async () => {
@@ -183,13 +186,13 @@ webhooks:
     await reports.next()
     const waiting = await accepted('/single', 'is cancelled before')
     await cancel(waiting)
-    assert.deepEqual(toEnd(await untilFinished(door, waiting)), [
+    assert.deepEqual(toEnd(await untilFinished(receiver, waiting)), [
       'dropped',
       'queue',
       'event-cancelled',
     ])
     await cancel(running)
-    assert.deepEqual(toEnd(await untilFinished(door, running)), [
+    assert.deepEqual(toEnd(await untilFinished(receiver, running)), [
       'failed',
       'agent',
       'event-cancelled',
@@ -198,25 +201,25 @@ webhooks:
     const report = await reports.next()
     assert.equal(report.prompt, 'next')
     report.release()
-    assert.equal((await untilFinished(door, next)).state, 'done')
+    assert.equal((await untilFinished(receiver, next)).state, 'done')
   })
 
   it('cancel the run of an event that a newer one of its key replaces', async () => {
     const older = await accepted('/newest', 'older')
     assert.equal((await reports.next()).prompt, 'older')
     const newer = await accepted('/newest', 'newer')
-    const { state, code } = await untilFinished(door, older)
+    const { state, code } = await untilFinished(receiver, older)
     assert.deepEqual([state, code], ['filtered', 'superseded'])
     const report = await reports.next()
     assert.equal(report.prompt, 'newer')
     report.release()
-    assert.equal((await untilFinished(door, newer)).state, 'done')
+    assert.equal((await untilFinished(receiver, newer)).state, 'done')
   })
 
-  it('keep targets and secrets at the door, and texts from the broker', async () => {
+  it('keep targets and secrets at the receiver, and texts from the broker', async () => {
     const body = JSON.stringify({ name: canary })
     const headers = githubHeaders(body, secret)
-    const reply = await send(`${door.url}/signed`, { headers, body })
+    const reply = await send(`${receiver.url}/signed`, { headers, body })
     assert.equal(reply.status, 202, reply.text)
     const report = await reports.next()
     const worker = workers[report.name === 'first' ? 0 : 1]
@@ -224,7 +227,7 @@ webhooks:
     // The worker has what it runs, so a text in its memory is found.
     assert.deepEqual(await textsInMemory(worker?.process.pid, [canary, ...kept]), [canary])
     report.release()
-    assert.equal((await untilFinished(door, String(reply.json()['id']))).state, 'done')
+    assert.equal((await untilFinished(receiver, String(reply.json()['id']))).state, 'done')
     assert.deepEqual(
       slack.requests.map(({ fields }) => fields['channel']),
       [channel],
@@ -235,7 +238,7 @@ webhooks:
       assert.ok(!broker.log().includes(text), text)
       assert.equal(await broker.hasOnDisk(text), false)
     }
-    for (const { home, stdout, stderr } of [door, ...workers])
+    for (const { home, stdout, stderr } of [receiver, ...workers])
       for (const text of [canary, ...kept])
         assert.ok(!`${stdout()}${stderr()}${await readFile(home.log, 'utf8')}`.includes(text), text)
   })
@@ -254,7 +257,7 @@ webhooks:
     assert.equal(last.name, next.name)
     last.release()
     for (const each of [id, ...others])
-      assert.equal((await untilFinished(door, each)).state, 'done')
+      assert.equal((await untilFinished(receiver, each)).state, 'done')
     assert.equal(await stop, 0)
   })
 })

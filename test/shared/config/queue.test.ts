@@ -26,14 +26,14 @@ const codes = (...given: Parameters<typeof check>) => check(...given).map(({ cod
 
 describe('the queue of several machines', () => {
   it('needs the addresses of its servers and a key, and names the variables that are unset', () => {
-    const [unset, ...more] = check('role: door')
+    const [unset, ...more] = check('role: receiver')
     assert.deepEqual(more, [])
     assert.equal(
       unset?.detail,
       'queue: NATS_URL, DOORWARD_QUEUE_KEY are unset or empty, so this machine is not connected',
     )
     assert.deepEqual(
-      codes('role: door', '', { NATS_URL: '127.0.0.1', DOORWARD_QUEUE_KEY: key }),
+      codes('role: receiver', '', { NATS_URL: '127.0.0.1', DOORWARD_QUEUE_KEY: key }),
       [],
     )
   })
@@ -46,16 +46,16 @@ describe('the queue of several machines', () => {
       [32, 32],
     )
     const env = { NATS_URL: 'tls://nats.example:4222', DOORWARD_QUEUE_KEY: 'c2VjcmV0' }
-    const [wrong, ...more] = check('role: door', '', env)
+    const [wrong, ...more] = check('role: receiver', '', env)
     assert.deepEqual([wrong?.code, more], ['queue-invalid', []])
     assert.doesNotMatch(JSON.stringify(wrong), /c2VjcmV0/)
   })
 
   it('warns of a plain connection to another machine', () => {
     const env = { NATS_URL: 'nats://user:word@nats.example', DOORWARD_QUEUE_KEY: key }
-    assert.deepEqual(codes('role: door', '', env), ['queue-plain'])
-    assert.doesNotMatch(JSON.stringify(check('role: door', '', env)), /word/)
-    assert.deepEqual(codes('role: door', '', { ...env, NATS_URL: 'http://nats.example' }), [
+    assert.deepEqual(codes('role: receiver', '', env), ['queue-plain'])
+    assert.doesNotMatch(JSON.stringify(check('role: receiver', '', env)), /word/)
+    assert.deepEqual(codes('role: receiver', '', { ...env, NATS_URL: 'http://nats.example' }), [
       'queue-invalid',
     ])
   })
@@ -64,7 +64,7 @@ describe('the queue of several machines', () => {
     const env = { NATS_URL: 'localhost:4222', DOORWARD_QUEUE_KEY: key }
     assert.deepEqual(codes('role: both', '', env), ['agent-key-unset'])
     assert.deepEqual(codes('role: worker', '', env), ['agent-key-unset'])
-    assert.deepEqual(codes('role: door', '', env), [])
+    assert.deepEqual(codes('role: receiver', '', env), [])
   })
 
   it('asks a worker for no webhooks', async () => {
@@ -72,14 +72,23 @@ describe('the queue of several machines', () => {
     const webhooks = 'webhooks: [{ path: 1 }]\n'
     const worker = await temporaryHome({ gateway: gateway('worker'), webhooks })
     assert.deepEqual((await loadConfig(worker, {})).webhooks, [])
-    const door = await temporaryHome({ gateway: gateway('door'), webhooks })
-    await assert.rejects(async () => loadConfig(door, {}), ConfigError)
+    const receiver = await temporaryHome({ gateway: gateway('receiver'), webhooks })
+    await assert.rejects(async () => loadConfig(receiver, {}), ConfigError)
+  })
+
+  it('takes `door`, the former name of a receiver', async () => {
+    const home = await temporaryHome({
+      gateway: 'queue: { engine: nats, role: door }\n',
+      webhooks: 'webhooks: []\n',
+    })
+    assert.equal((await loadConfig(home, {})).gateway.queue.role, 'receiver')
   })
 
   it('does not deliver to pull-request', () => {
     const workspace = 'workspace: { repo: /tmp/r, access: write }'
     assert.throws(
-      () => check('role: door', `${workspace}, deliver_to: "pull-request:{{event.repository}}"`),
+      () =>
+        check('role: receiver', `${workspace}, deliver_to: "pull-request:{{event.repository}}"`),
       (error) => error instanceof ConfigError && /not with queue.engine: nats/.test(error.message),
     )
   })

@@ -9,7 +9,7 @@ import { type HomeFiles, temporaryHome } from '../temporary.ts'
 export const newQueueKey = (): string => randomBytes(32).toString('base64')
 
 export type MachineOptions = HomeFiles & {
-  readonly role: 'door' | 'worker' | 'both'
+  readonly role: 'receiver' | 'worker' | 'both'
   /** Where the broker is, as in `queue.servers_env`. */
   readonly servers: string
   readonly key: string

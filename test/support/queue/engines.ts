@@ -20,7 +20,7 @@ import { temporaryHome } from '../temporary.ts'
 export type TestMachine = Awaited<ReturnType<typeof startTestMachine>>
 
 export type TestMachineOptions = {
-  readonly role?: 'door' | 'worker' | 'both'
+  readonly role?: 'receiver' | 'worker' | 'both'
   /** The address of a broker; without one, the queue in memory. */
   readonly servers?: string
   readonly key?: string

@@ -44,11 +44,11 @@ const checkBroker = ({ server, version }: NonNullable<Status['broker']>): Check 
     ? ok('broker', `${server ?? 'connected'}, nats-server ${version ?? ''}, in memory`)
     : error('broker', `nats-server ${version} is too old`, `install ${oldestBroker} or newer`)
 
-/** A door without a worker runs nothing, and a worker without a door gets nothing. */
+/** A receiver without a worker runs nothing, and a worker without a receiver gets nothing. */
 const checkPartner = (role: Gateway['queue']['role'], machines: readonly Machine[]): Check => {
   const has = (other: Machine['role']) =>
     machines.some((machine) => machine.role === other || machine.role === 'both')
-  const wanted = role === 'worker' ? 'door' : 'worker'
+  const wanted = role === 'worker' ? 'receiver' : 'worker'
   return has(wanted)
     ? ok('machines', `${machines.length} with this one`)
     : warning(

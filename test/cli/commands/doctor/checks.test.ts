@@ -340,7 +340,7 @@ describe('doctor: tray', () => {
 })
 
 describe('doctor: several machines', () => {
-  const gateway = gatewayFileSchema.parse({ queue: { engine: 'nats', role: 'door' } })
+  const gateway = gatewayFileSchema.parse({ queue: { engine: 'nats', role: 'receiver' } })
   const seenAt = '2026-01-02T03:04:05.000Z'
   const role = 'worker' as const
   const worker = { name: 'tower', role, version: '0.1.0', seenAt, agents: [] }

@@ -20,7 +20,7 @@ describe('machines that share a queue, when something goes wrong', () => {
   const machines: TestMachine[] = []
 
   const start = async (
-    role: 'door' | 'worker' | 'both',
+    role: 'receiver' | 'worker' | 'both',
     options: TestMachineOptions = {},
   ): Promise<TestMachine> => {
     const machine = await startTestMachine({ servers: broker.url, key, role, ...options })
@@ -38,14 +38,14 @@ describe('machines that share a queue, when something goes wrong', () => {
   })
 
   it('count each machine once, however often it says that it runs an event', async () => {
-    const door = await start('door')
-    const id = await door.accept('waits', 'nobody\n')
-    const { id: doorId } = await readIdentity(door.home)
+    const receiver = await start('receiver')
+    const id = await receiver.accept('waits', 'nobody\n')
+    const { id: receiverId } = await readIdentity(receiver.home)
     const nc = await connect({ servers: broker.url })
     const tell = async (machine: string, attempt: number) => {
       const progress = { run: 'r', machine, attempt, queuedMs: 0 }
       nc.publish(
-        `doorward.progress.${doorId}`,
+        `doorward.progress.${receiverId}`,
         writeNote('progress', id, progress, [Buffer.from(key, 'base64')]),
       )
       await nc.flush()
@@ -56,85 +56,85 @@ describe('machines that share a queue, when something goes wrong', () => {
     }
     await tell('third', 3)
     await nc.close()
-    const { attempts, detail } = await door.until(id, ({ machine }) => machine === 'third')
+    const { attempts, detail } = await receiver.until(id, ({ machine }) => machine === 'third')
     assert.deepEqual([attempts, detail], [3, 'it may have run before on other'])
   })
 
   it('report a run that another one has overtaken', async () => {
-    const door = await start('door')
+    const receiver = await start('receiver')
     await start('worker')
-    const id = await door.accept('echo', 'one')
-    await door.untilOver(id)
-    const { id: doorId } = await readIdentity(door.home)
+    const id = await receiver.accept('echo', 'one')
+    await receiver.untilOver(id)
+    const { id: receiverId } = await readIdentity(receiver.home)
     const nc = await connect({ servers: broker.url })
     for (const machine of ['late', 'late', 'later']) {
       const progress = { run: 'r', machine, attempt: 1, queuedMs: 0 }
       const note = writeNote('progress', id, progress, [Buffer.from(key, 'base64')])
-      nc.publish(`doorward.progress.${doorId}`, note)
+      nc.publish(`doorward.progress.${receiverId}`, note)
     }
     await nc.flush()
     await nc.close()
     const told = () =>
-      door.memory.events
+      receiver.memory.events
         .list({ limit: 100, kind: 'daemon' })
         .flatMap(
           ({ detail }) => /when (\w+) said that it runs it too/.exec(detail ?? '')?.[1] ?? [],
         )
     await untilTrue(() => told().includes('later'))
     assert.deepEqual(told(), ['later', 'late'])
-    const { state, attempts } = door.memory.events.record(id) ?? {}
+    const { state, attempts } = receiver.memory.events.record(id) ?? {}
     assert.deepEqual([state, attempts], ['done', 1])
   })
 
   it('run a delivery again whose event failed, also after it was refused once', async () => {
-    const door = await start('door', { maxEvents: 1 })
+    const receiver = await start('receiver', { maxEvents: 1 })
     await start('worker')
     const delivery = { webhook: '/a', hash: 'same' }
-    await door.untilOver(await door.accept('fails', 'one', { delivery }))
+    await receiver.untilOver(await receiver.accept('fails', 'one', { delivery }))
     // The broker has room when it knows of the acknowledgement.
-    const acceptWithRoom = async (...given: Parameters<typeof door.accept>): Promise<string> =>
-      door.accept(...given).catch(async () => acceptWithRoom(...given))
-    const gate = door.newGate('gate')
+    const acceptWithRoom = async (...given: Parameters<typeof receiver.accept>): Promise<string> =>
+      receiver.accept(...given).catch(async () => acceptWithRoom(...given))
+    const gate = receiver.newGate('gate')
     const running = await acceptWithRoom('waits', `${gate.path}\n`)
     await assert.rejects(
-      async () => door.accept('echo', 'two', { delivery }),
+      async () => receiver.accept('echo', 'two', { delivery }),
       (error) => error instanceof DoorwardError && error.code === 'queue-full',
     )
     await gate.open('done')
-    await door.untilOver(running)
+    await receiver.untilOver(running)
     const id = await acceptWithRoom('echo', 'two', { delivery })
-    assert.equal((await door.untilOver(id)).resultPreview, 'two')
+    assert.equal((await receiver.untilOver(id)).resultPreview, 'two')
   })
 
   it('deliver what was published without an acknowledgement, and run it once', async () => {
     const link = await startLink(broker.port)
-    const door = await start('door', { servers: `nats://127.0.0.1:${link.port}` })
+    const receiver = await start('receiver', { servers: `nats://127.0.0.1:${link.port}` })
     await start('worker')
     const delivery = { webhook: '/a', hash: 'same' }
-    const id = await door.accept('fails', 'one', { delivery })
-    await door.untilOver(id)
-    const event = door.kept.get(id)
-    const agent = door.engine.config.agents.get('echo')
+    const id = await receiver.accept('fails', 'one', { delivery })
+    await receiver.untilOver(id)
+    const event = receiver.kept.get(id)
+    const agent = receiver.engine.config.agents.get('echo')
     assert.ok(event && agent)
     link.cut()
-    door.engine.runEvent.again(id, {
+    receiver.engine.runEvent.again(id, {
       ...event,
       webhook: { ...event.webhook, agentName: 'echo', agent },
     })
-    await door.until(id, (record) => record.detail?.startsWith('it waits: ') ?? false)
+    await receiver.until(id, (record) => record.detail?.startsWith('it waits: ') ?? false)
     link.restore()
-    const { state, resultPreview } = await door.untilOver(id)
+    const { state, resultPreview } = await receiver.untilOver(id)
     link.close()
     assert.deepEqual([state, resultPreview], ['done', 'one'])
   })
 
   it('run again what the broker has lost together with its worker', async () => {
     const options = { lostAfter: '1500ms' }
-    const door = await start('door', options)
+    const receiver = await start('receiver', options)
     const lost = await start('worker', options)
-    const gate = door.newGate('gate')
-    const id = await door.accept('waits', `${gate.path}\n`)
-    await door.untilState(id, 'running')
+    const gate = receiver.newGate('gate')
+    const id = await receiver.accept('waits', `${gate.path}\n`)
+    await receiver.untilState(id, 'running')
     await broker.kill()
     machines.splice(machines.indexOf(lost), 1)
     await lost.vanish()
@@ -142,51 +142,54 @@ describe('machines that share a queue, when something goes wrong', () => {
     // The same machine, which knows nothing of it.
     await start('worker', { ...options, home: lost.home })
     await gate.open('at last')
-    const { state, detail } = await door.untilOver(id)
+    const { state, detail } = await receiver.untilOver(id)
     assert.equal(state, 'done')
     assert.match(detail ?? '', /it may have run before/)
   })
 
   it('deliver an answer while an event of its agent waits for the broker', async () => {
     const link = await startLink(broker.port)
-    const door = await start('door', { servers: `nats://127.0.0.1:${link.port}` })
+    const receiver = await start('receiver', { servers: `nats://127.0.0.1:${link.port}` })
     await start('worker')
-    const [first, second] = [await door.accept('fails', 'one'), await door.accept('fails', 'two')]
-    await Promise.all([door.untilOver(first), door.untilOver(second)])
-    const [one, two] = [door.kept.get(first), door.kept.get(second)]
+    const [first, second] = [
+      await receiver.accept('fails', 'one'),
+      await receiver.accept('fails', 'two'),
+    ]
+    await Promise.all([receiver.untilOver(first), receiver.untilOver(second)])
+    const [one, two] = [receiver.kept.get(first), receiver.kept.get(second)]
     assert.ok(one && two)
     link.cut()
-    door.engine.runEvent.again(first, one)
-    door.engine.runEvent.again(second, two, 'an answer from before')
-    const { state } = await door.untilOver(second)
-    assert.deepEqual([state, door.memory.events.record(first)?.state], ['done', 'queued'])
+    receiver.engine.runEvent.again(first, one)
+    receiver.engine.runEvent.again(second, two, 'an answer from before')
+    const { state } = await receiver.untilOver(second)
+    assert.deepEqual([state, receiver.memory.events.record(first)?.state], ['done', 'queued'])
     link.restore()
-    await door.untilOver(first)
+    await receiver.untilOver(first)
     link.close()
   })
 
   it('leave alone what has the place of a run in the stream before', async () => {
-    const [door, worker] = [await start('door'), await start('worker')]
-    const gate = door.newGate('gate')
-    const first = await door.accept('waits', `${gate.path}\n`)
-    await door.untilState(first, 'running')
+    const [receiver, worker] = [await start('receiver'), await start('worker')]
+    const gate = receiver.newGate('gate')
+    const first = await receiver.accept('waits', `${gate.path}\n`)
+    await receiver.untilState(first, 'running')
     await broker.kill()
-    await untilTrue(() => !door.isConnected() && !worker.isConnected())
+    await untilTrue(() => !receiver.isConnected() && !worker.isConnected())
     await broker.start()
-    await untilTrue(() => door.isConnected() && worker.isConnected())
-    const second = await door.accept('waits', `${gate.path}\n`)
+    await untilTrue(() => receiver.isConnected() && worker.isConnected())
+    const second = await receiver.accept('waits', `${gate.path}\n`)
     await gate.open('both')
-    for (const id of [first, second]) assert.equal((await door.untilOver(id)).state, 'done')
+    for (const id of [first, second]) assert.equal((await receiver.untilOver(id)).state, 'done')
   })
 
   it('publish later what a broker has lost and has no room for', async () => {
     const options = { lostAfter: '1500ms', maxEvents: 1 }
-    const door = await start('door', options)
-    const id = await door.accept('echo', 'later')
+    const receiver = await start('receiver', options)
+    const id = await receiver.accept('echo', 'later')
     await broker.kill()
-    await untilTrue(() => !door.isConnected())
+    await untilTrue(() => !receiver.isConnected())
     await broker.start()
-    // Before the door is there.
+    // Before the receiver is there.
     const nc = await connect({ servers: broker.url })
     const jsm = await jetstreamManager(nc)
     await jsm.streams.add({
@@ -198,22 +201,22 @@ describe('machines that share a queue, when something goes wrong', () => {
       max_msgs: 1,
     })
     await jetstream(nc).publish('doorward.run.nobody', '')
-    await untilTrue(() => door.isConnected())
-    const gone = door.accept('echo', 'no room')
+    await untilTrue(() => receiver.isConnected())
+    const gone = receiver.accept('echo', 'no room')
     await assert.rejects(gone, (error) => error instanceof DoorwardError)
     await jsm.streams.purge('doorward-runs')
     await nc.close()
     await start('worker', options)
-    assert.equal((await door.untilOver(id)).state, 'done')
+    assert.equal((await receiver.untilOver(id)).state, 'done')
   })
 
   it('cancel on a worker what it runs', async () => {
-    const door = await start('door')
+    const receiver = await start('receiver')
     const worker = await start('worker')
-    const id = await door.accept('waits', `${door.newGate('never').path}\n`)
-    await door.untilState(id, 'running')
+    const id = await receiver.accept('waits', `${receiver.newGate('never').path}\n`)
+    await receiver.untilState(id, 'running')
     assert.ok(worker.queue.cancel(id))
-    const { state, code } = await door.untilOver(id)
+    const { state, code } = await receiver.untilOver(id)
     assert.deepEqual([state, code], ['failed', 'event-cancelled'])
   })
 })

@@ -5,7 +5,7 @@ import { connect } from '@nats-io/transport-node'
 import { DoorwardError } from '../../../../shared/errors.ts'
 import { cancelEvent } from '../../../../daemon/webhook/events/control.ts'
 import { readIdentity } from '../../../../daemon/queue/nats/identity.ts'
-import { writeDone } from '../../../../daemon/queue/nats/messages.ts'
+import { readNote, writeDone, writeNote } from '../../../../daemon/queue/nats/messages.ts'
 import {
   newKey,
   startTestMachine,
@@ -21,7 +21,7 @@ describe('machines that share a queue', () => {
   const machines = new Set<TestMachine>()
 
   const start = async (
-    role: 'door' | 'worker' | 'both',
+    role: 'receiver' | 'worker' | 'both',
     options: TestMachineOptions = {},
   ): Promise<TestMachine> => {
     const machine = await startTestMachine({ servers: broker.url, key, role, ...options })
@@ -57,40 +57,40 @@ describe('machines that share a queue', () => {
   })
 
   it('run what waited when the broker has lost it, and deliver what ran', async () => {
-    const [door, worker] = [await start('door'), await start('worker')]
-    const gate = door.newGate('gate')
-    const running = await door.accept('waits', `${gate.path}\n`)
-    await door.untilState(running, 'running')
-    const waiting = await door.accept('waits', `${gate.path}\n`)
+    const [receiver, worker] = [await start('receiver'), await start('worker')]
+    const gate = receiver.newGate('gate')
+    const running = await receiver.accept('waits', `${gate.path}\n`)
+    await receiver.untilState(running, 'running')
+    const waiting = await receiver.accept('waits', `${gate.path}\n`)
     await broker.kill()
-    await untilTrue(() => !door.isConnected() && !worker.isConnected())
+    await untilTrue(() => !receiver.isConnected() && !worker.isConnected())
     await broker.start()
-    await untilTrue(() => door.isConnected() && worker.isConnected())
+    await untilTrue(() => receiver.isConnected() && worker.isConnected())
     await gate.open('there')
     for (const id of [running, waiting]) {
-      const { state, attempts } = await door.untilOver(id)
+      const { state, attempts } = await receiver.untilOver(id)
       assert.deepEqual([state, attempts], ['done', 1])
     }
-    assert.equal((await door.answers()).match(/there/g)?.length, 2)
+    assert.equal((await receiver.answers()).match(/there/g)?.length, 2)
   })
 
   it('leave what the broker has lost to the process that took over', async () => {
-    const old = await start('door')
+    const old = await start('receiver')
     const id = await old.accept('echo', 'once')
     old.queue.pause()
     await broker.kill()
     await untilTrue(() => !old.isConnected())
     await broker.start()
     await untilTrue(old.isConnected)
-    const [other, worker] = [await start('door'), await start('worker')]
+    const [other, worker] = [await start('receiver'), await start('worker')]
     await other.untilOver(await other.accept('echo', 'after it'))
     assert.equal(worker.memory.events.record(id), undefined)
     old.queue.resume()
     assert.equal((await old.untilOver(id)).state, 'done')
   })
 
-  it('run a delivery once that two doors accept', async () => {
-    const [one, two] = [await start('door'), await start('door')]
+  it('run a delivery once that two receivers accept', async () => {
+    const [one, two] = [await start('receiver'), await start('receiver')]
     await start('worker')
     const delivery = { webhook: '/a', hash: 'same' }
     const first = await one.accept('echo', 'once', { delivery })
@@ -99,15 +99,15 @@ describe('machines that share a queue', () => {
     assert.equal((await one.untilOver(first)).state, 'done')
   })
 
-  it('deliver the answer to an event that the door no longer knows', async () => {
-    const door = await start('door')
+  it('deliver the answer to an event that the receiver no longer knows', async () => {
+    const receiver = await start('receiver')
     const worker = await start('worker')
-    const gate = door.newGate('gate')
-    const id = await door.accept('waits', `${gate.path}\n`)
-    await door.untilState(id, 'running')
-    await vanish(door)
+    const gate = receiver.newGate('gate')
+    const id = await receiver.accept('waits', `${gate.path}\n`)
+    await receiver.untilState(id, 'running')
+    await vanish(receiver)
     await gate.open('for the next')
-    const next = await start('door', { home: door.home })
+    const next = await start('receiver', { home: receiver.home })
     await untilTrue(() => next.memory.events.record(id) !== undefined)
     const { state, known } = {
       known: worker.memory.events.record(id),
@@ -119,51 +119,51 @@ describe('machines that share a queue', () => {
   })
 
   it('give a run to another machine when one is lost, which the event shows', async () => {
-    const door = await start('door', { lostAfter: '1s' })
+    const receiver = await start('receiver', { lostAfter: '1s' })
     const lost = await start('worker', { lostAfter: '1s' })
-    const gate = door.newGate('gate')
-    const id = await door.accept('waits', `${gate.path}\n`)
-    const { machine } = await door.untilState(id, 'running')
+    const gate = receiver.newGate('gate')
+    const id = await receiver.accept('waits', `${gate.path}\n`)
+    const { machine } = await receiver.untilState(id, 'running')
     await vanish(lost)
     await start('worker', { lostAfter: '1s' })
-    const again = await door.until(id, (record) => record.attempts === 2)
+    const again = await receiver.until(id, (record) => record.attempts === 2)
     assert.notEqual(again.machine, machine)
     assert.equal(again.detail, `it may have run before on ${machine}`)
     await gate.open('at last')
-    const { state, detail, attempts } = await door.untilOver(id)
+    const { state, detail, attempts } = await receiver.untilOver(id)
     assert.deepEqual([state, attempts], ['done', 2])
     assert.match(detail ?? '', /it may have run before/)
-    assert.equal(door.queue.machines?.().broker?.redelivered, 1)
+    assert.equal(receiver.queue.machines?.().broker?.redelivered, 1)
   })
 
   it('run nothing more on a machine that drains, and finish there what runs', async () => {
-    const door = await start('door')
+    const receiver = await start('receiver')
     const first = await start('worker')
-    const gate = door.newGate('gate')
-    const id = await door.accept('waits', `${gate.path}\n`)
-    const { machine } = await door.untilState(id, 'running')
+    const gate = receiver.newGate('gate')
+    const id = await receiver.accept('waits', `${gate.path}\n`)
+    const { machine } = await receiver.untilState(id, 'running')
     const drained = first.queue.drain(60_000)
     const second = await start('worker')
-    const other = await door.untilOver(await door.accept('echo', 'elsewhere'))
+    const other = await receiver.untilOver(await receiver.accept('echo', 'elsewhere'))
     assert.notEqual(other.machine, machine)
     assert.equal(second.memory.events.record(other.id)?.state, 'done')
     await gate.open('finished')
     await drained
-    assert.equal((await door.untilOver(id)).machine, machine)
+    assert.equal((await receiver.untilOver(id)).machine, machine)
   })
 
   it('refuse what is longer than a message of the broker, prompt or answer', async () => {
     await broker.stop()
     broker = await startBroker('max_payload: 64KB')
-    const door = await start('door')
+    const receiver = await start('receiver')
     await start('worker', {
       agents: `  long: { kind: command, command: [sh, -c, 'printf %0100000d 7'] }\n`,
     })
     await assert.rejects(
-      async () => door.accept('echo', 'x'.repeat(100_000)),
+      async () => receiver.accept('echo', 'x'.repeat(100_000)),
       (error) => error instanceof DoorwardError && error.code === 'body-too-large',
     )
-    const other = await start('door', { agents: '  long: { kind: echo }\n' })
+    const other = await start('receiver', { agents: '  long: { kind: echo }\n' })
     const { state, code, detail } = await other.untilOver(await other.accept('long', 'write'))
     assert.deepEqual([state, code], ['failed', 'agent-failed'])
     assert.match(detail ?? '', /its answer is too long for NATS/)
@@ -171,35 +171,35 @@ describe('machines that share a queue', () => {
 
   it('give up an event that no machine finishes', async () => {
     const quick = { lostAfter: '1s' }
-    const door = await start('door', quick)
-    const gate = door.newGate('gate')
-    const id = await door.accept('waits', `${gate.path}\n`)
+    const receiver = await start('receiver', quick)
+    const gate = receiver.newGate('gate')
+    const id = await receiver.accept('waits', `${gate.path}\n`)
     for (const attempt of [1, 2, 3]) {
       const worker = await start('worker', quick)
-      await door.until(id, ({ attempts }) => attempts === attempt)
+      await receiver.until(id, ({ attempts }) => attempts === attempt)
       await vanish(worker)
     }
     await start('worker', quick)
-    const { state, stage, code, attempts, detail } = await door.untilOver(id)
+    const { state, stage, code, attempts, detail } = await receiver.untilOver(id)
     assert.deepEqual([state, stage, code, attempts], ['failed', 'agent', 'agent-failed', 4])
     assert.match(detail ?? '', /3 machines were given it/)
     await gate.open('ends the programs')
   })
 
   it('stop a run where it runs', async () => {
-    const [door, worker] = [await start('door'), await start('worker')]
-    const id = await door.accept('waits', `${door.newGate('never').path}\n`)
-    await door.untilState(id, 'running')
+    const [receiver, worker] = [await start('receiver'), await start('worker')]
+    const id = await receiver.accept('waits', `${receiver.newGate('never').path}\n`)
+    await receiver.untilState(id, 'running')
     const { queue, memory } = worker
     cancelEvent(id, { events: memory.events, queue, cancelRemote: () => assert.fail('not here') })
-    const { state, code } = await door.untilOver(id)
+    const { state, code } = await receiver.untilOver(id)
     assert.deepEqual([state, code], ['failed', 'event-cancelled'])
   })
 
   it('answer only what a machine was given', async () => {
-    const door = await start('door')
-    const id = await door.accept('waits', 'nobody runs it\n')
-    const { id: doorId } = await readIdentity(door.home)
+    const receiver = await start('receiver')
+    const id = await receiver.accept('waits', 'nobody runs it\n')
+    const { id: receiverId } = await readIdentity(receiver.home)
     const nc = await connect({ servers: broker.url })
     const outcome = {
       machine: 'm',
@@ -215,32 +215,34 @@ describe('machines that share a queue', () => {
     }
     const forge = async (ticket: Buffer, by: string) =>
       jetstream(nc).publish(
-        `doorward.done.${doorId}`,
+        `doorward.done.${receiverId}`,
         writeDone({ id, outcome, ticket }, [Buffer.from(by, 'base64')]),
       )
     await forge(randomBytes(200), key)
     await forge(randomBytes(200), newKey())
     await nc.close()
     await start('worker', { agents: '' })
-    const after = await door.untilOver(await door.accept('echo', 'real'))
+    const after = await receiver.untilOver(await receiver.accept('echo', 'real'))
     assert.equal(after.resultPreview, 'real')
-    assert.notEqual(door.memory.events.record(id)?.resultPreview, 'forged')
+    assert.notEqual(receiver.memory.events.record(id)?.resultPreview, 'forged')
   })
 
   it('do not give a prompt for a program to a model', async () => {
-    const door = await start('door', { agents: '  other: { kind: echo }\n' })
+    const receiver = await start('receiver', { agents: '  other: { kind: echo }\n' })
     await start('worker', { agents: '  other: { kind: claude }\n' })
-    const { state, code, detail } = await door.untilOver(await door.accept('other', 'do it'))
+    const { state, code, detail } = await receiver.untilOver(
+      await receiver.accept('other', 'do it'),
+    )
     assert.deepEqual([state, code], ['failed', 'agent-failed'])
     assert.match(detail ?? '', /no language model/)
   })
 
   it('say who they are and what they run', async () => {
-    const door = await start('door')
+    const receiver = await start('receiver')
     const worker = await start('worker')
-    await untilTrue(() => door.queue.machines?.().machines?.length === 2)
+    await untilTrue(() => receiver.queue.machines?.().machines?.length === 2)
     const { name } = await readIdentity(worker.home)
-    const seen = door.queue.machines?.().machines?.find((one) => one.name === name)
+    const seen = receiver.queue.machines?.().machines?.find((one) => one.name === name)
     assert.equal(seen?.role, 'worker')
     assert.deepEqual(
       seen?.agents.find((agent) => agent.name === 'echo'),
@@ -248,11 +250,40 @@ describe('machines that share a queue', () => {
     )
   })
 
+  it('call a receiver `door` on the way, as machines of older versions do', async () => {
+    const receiver = await start('receiver')
+    const nc = await connect({ servers: broker.url })
+    const keys = [Buffer.from(key, 'base64')]
+    const notes: unknown[] = []
+    nc.subscribe('doorward.machines', {
+      callback: (_, { data }) => void notes.push(readNote('machine', data, keys)?.value),
+    })
+    await nc.flush()
+    const self = { name: 'old', role: 'door', version: '0.1.0', sentAt: Date.now(), agents: [] }
+    nc.publish('doorward.machines', writeNote('machine', 'f'.repeat(16), self, keys))
+    // A machine introduces itself to one that it has not heard of.
+    await untilTrue(() => notes.length > 1)
+    await nc.close()
+    const { name } = await readIdentity(receiver.home)
+    assert.deepEqual(
+      notes.map((note) => (note as Record<string, unknown>)['role']),
+      ['door', 'door'],
+    )
+    const roles = receiver.queue.machines?.().machines?.map((one) => [one.name, one.role])
+    assert.deepEqual(
+      roles,
+      [
+        [name, 'receiver'],
+        ['old', 'receiver'],
+      ].toSorted(([a = ''], [b = '']) => a.localeCompare(b)),
+    )
+  })
+
   it('show no prompt and no answer to the broker', async () => {
-    const door = await start('door')
+    const receiver = await start('receiver')
     await start('worker')
-    const id = await door.accept('echo', 'canary-7f3a')
-    assert.equal((await door.untilOver(id)).resultPreview, 'canary-7f3a')
+    const id = await receiver.accept('echo', 'canary-7f3a')
+    assert.equal((await receiver.untilOver(id)).resultPreview, 'canary-7f3a')
     assert.match(broker.log(), new RegExp(id))
     assert.doesNotMatch(broker.log(), /canary-7f3a/)
     assert.ok(!(await broker.hasOnDisk('canary-7f3a')))
@@ -260,15 +291,15 @@ describe('machines that share a queue', () => {
 
   it('open what older machines have sealed while the key is replaced', async () => {
     const newer = newKey()
-    // The answer may be on its way to the door that vanishes: then the next one has it after this time.
+    // The answer may be on its way to the receiver that vanishes: then the next one has it after this time.
     const quick = { lostAfter: '1s' }
     const both = { ...quick, key: `${newer},${key}` }
-    const door = await start('door', quick)
+    const receiver = await start('receiver', quick)
     await start('worker', both)
-    const id = await door.accept('echo', 'sealed')
+    const id = await receiver.accept('echo', 'sealed')
     await untilTrue(() => broker.log().includes('doorward.done'))
-    await vanish(door)
-    const next = await start('door', { home: door.home, ...both })
+    await vanish(receiver)
+    const next = await start('receiver', { home: receiver.home, ...both })
     await untilTrue(() => next.memory.events.record(id) !== undefined)
     assert.equal((await next.untilOver(id)).resultPreview, 'sealed')
   })

@@ -14,7 +14,7 @@ import type { AcceptedEvent } from '../../../../daemon/webhook/events/accepted-e
 
 const keys = [randomBytes(32), randomBytes(32)] as const
 const [key, older] = keys
-const doorKey = randomBytes(32)
+const receiverKey = randomBytes(32)
 const plain = Buffer.from('a prompt with a canary')
 const head = { id: 'evt_1', door: 'd', run: 'r' }
 
@@ -68,7 +68,7 @@ describe('what travels between machines', () => {
   })
 
   it('shows neither prompt nor target to the broker, and no target to the worker', () => {
-    const message = writeRun(head, event, keys, doorKey)
+    const message = writeRun(head, event, keys, receiverKey)
     assert.doesNotMatch(message.toString('latin1'), /canary|fixer/)
     const run = readRun(message, keys)
     assert.equal(run?.prompt, event.prompt)
@@ -77,21 +77,21 @@ describe('what travels between machines', () => {
     assert.equal(readRun(message, [older]), undefined)
   })
 
-  it('gives the door back what it had, and nobody else', () => {
-    const run = readRun(writeRun(head, event, keys, doorKey), keys)
+  it('gives the receiver back what it had, and nobody else', () => {
+    const run = readRun(writeRun(head, event, keys, receiverKey), keys)
     const ticket = run?.ticket ?? Buffer.alloc(0)
-    const copy = readTicket(ticket, 'evt_1', doorKey)
+    const copy = readTicket(ticket, 'evt_1', receiverKey)
     assert.deepEqual(copy?.targets, event.targets)
     assert.deepEqual(copy?.receivedAt, event.receivedAt)
     assert.deepEqual(copy?.delivery, event.delivery)
-    assert.equal(readTicket(ticket, 'evt_2', doorKey), undefined)
+    assert.equal(readTicket(ticket, 'evt_2', receiverKey), undefined)
     assert.equal(readTicket(ticket, 'evt_1', key), undefined)
   })
 
-  it('gives the door nothing back that it had long ago', () => {
+  it('gives the receiver nothing back that it had long ago', () => {
     const copy = { ...event, receivedAt: new Date(), madeAt: Date.now() - 4 * 86_400_000 }
-    const old = seal(doorKey, 'ticket', 'evt_1', Buffer.from(JSON.stringify(copy)))
-    assert.equal(readTicket(old, 'evt_1', doorKey), undefined)
+    const old = seal(receiverKey, 'ticket', 'evt_1', Buffer.from(JSON.stringify(copy)))
+    assert.equal(readTicket(old, 'evt_1', receiverKey), undefined)
   })
 
   it('is read as far as this version knows it, and not where it is something else', () => {

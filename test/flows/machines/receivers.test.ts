@@ -9,24 +9,24 @@ import { send } from '../../support/servers/http.ts'
 import { type Broker, startBroker } from '../../support/servers/nats.ts'
 import { startTargetServer, type TargetServer } from '../../support/servers/target-server.ts'
 
-describe('a door that is killed, and one beside another', () => {
+describe('a receiver that is killed, and one beside another', () => {
   const key = newQueueKey()
   let broker: Broker
   let reports: Reports
   let target: TargetServer
   let worker: RunningDaemon
-  const doors: RunningDaemon[] = []
+  const receivers: RunningDaemon[] = []
 
   const agents = (command: string) => `
 agents:
   echo: { kind: echo }
   slow: { kind: command, command: ${command}, concurrency: 4 }
 `
-  const startDoor = async (home?: RunningDaemon['home']): Promise<RunningDaemon> => {
-    const door = await startMachine({
+  const startReceiver = async (home?: RunningDaemon['home']): Promise<RunningDaemon> => {
+    const receiver = await startMachine({
       servers: broker.url,
       key,
-      role: 'door',
+      role: 'receiver',
       ...(home && { home }),
       env: `BACK_SECRET=whsec_${Buffer.alloc(32, 7).toString('base64')}\n`,
       gateway: `targets: { http: { back: { url: "${target.origin}", secret_env: BACK_SECRET } } }\n`,
@@ -37,8 +37,8 @@ webhooks:
   - { path: /a, agent: echo, prompt_template: "{{event.name}}", deliver_to: "http:back" }
 `,
     })
-    doors.push(door)
-    return door
+    receivers.push(receiver)
+    return receiver
   }
   before(async () => {
     broker = await startBroker()
@@ -52,7 +52,7 @@ webhooks:
     })
   })
   afterEach(async () => {
-    for (const { home, client } of doors.splice(0)) {
+    for (const { home, client } of receivers.splice(0)) {
       client.close()
       await stopHome(home).catch(() => undefined)
     }
@@ -83,12 +83,12 @@ webhooks:
       home,
       variables: { NATS_URL: broker.url, DOORWARD_QUEUE_KEY: key },
     })
-    doors.push(daemon)
+    receivers.push(daemon)
     return daemon
   }
 
   it('delivers, after kill -9 and another start, what it had accepted', async () => {
-    const old = await startDoor()
+    const old = await startReceiver()
     const running = await accepted(old.url, '/slow', 'ran at the kill')
     const report = await reports.next()
     old.process.kill('SIGKILL')
@@ -106,7 +106,7 @@ webhooks:
   })
 
   it('delivers what was answered while it was down', async () => {
-    const old = await startDoor()
+    const old = await startReceiver()
     const id = await accepted(old.url, '/slow', 'answered meanwhile')
     const report = await reports.next()
     old.process.kill('SIGKILL')
@@ -121,31 +121,31 @@ webhooks:
     assert.equal(delivered().length, 1)
   })
 
-  it('has the answers of its own events alone, with another door at its side', async () => {
-    const [one, other] = [await startDoor(), await startDoor()]
+  it('has the answers of its own events alone, with another receiver at its side', async () => {
+    const [one, other] = [await startReceiver(), await startReceiver()]
     const ids = await Promise.all(
       Array.from({ length: 20 }, async (_, n) => {
-        const door = n % 2 === 0 ? one : other
+        const receiver = n % 2 === 0 ? one : other
         return {
-          door,
+          receiver,
           name: `number ${n}`,
-          id: await accepted(door.url, '/a', `number ${n}`),
+          id: await accepted(receiver.url, '/a', `number ${n}`),
         }
       }),
     )
-    for (const { door, id, name } of ids) {
-      const { state, result } = await untilFinished(door, id)
+    for (const { receiver, id, name } of ids) {
+      const { state, result } = await untilFinished(receiver, id)
       assert.deepEqual([state, result], ['done', name])
     }
     assert.equal(delivered().length, 20)
-    for (const door of [one, other]) {
-      const { events } = await door.client.get<{ events: EventRecord[] }>('/events?webhook=/a')
+    for (const receiver of [one, other]) {
+      const { events } = await receiver.client.get<{ events: EventRecord[] }>('/events?webhook=/a')
       assert.equal(events.length, 10)
     }
   })
 })
 
-/** The end of an event that a door does not know yet. */
+/** The end of an event that a receiver does not know yet. */
 const untilKnown = async (daemon: RunningDaemon, id: string): Promise<EventRecord> => {
   const followed = await followEvents(daemon)
   try {

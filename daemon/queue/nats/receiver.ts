@@ -13,12 +13,12 @@ import { runsStream, toRunSubject } from './broker.ts'
 import { writeRun } from './messages.ts'
 
 /*
- * The side of the door: an event that needs an agent is published before its sender gets the 202, and is
+ * The side of the receiver: an event that needs an agent is published before its sender gets the 202, and is
  * `queued` from then on. What waits for a newer event with its key, or is run again by its owner, waits in the
  * queue in memory, and is published when its turn comes.
  */
 
-type DoorParts = Omit<AnswersParts, 'settled'> & {
+type ReceiverParts = Omit<AnswersParts, 'settled'> & {
   readonly budget: ByteBudget
 }
 
@@ -28,8 +28,8 @@ const maxFailed = 10_000
 /** How long workers have to say what they run, after the broker has lost what waited. */
 const graceMs = 5000
 
-export class Door {
-  readonly #parts: DoorParts
+export class Receiver {
+  readonly #parts: ReceiverParts
   readonly answers: Answers
   /** Events that are being published: they are in the store when that is done. */
   readonly #publishing = new Map<string, Promise<unknown>>()
@@ -43,7 +43,7 @@ export class Door {
   /** The broker has lost runs that this process has not looked for. */
   #hasLost = false
 
-  constructor(parts: DoorParts) {
+  constructor(parts: ReceiverParts) {
     this.#parts = parts
     this.answers = new Answers({ ...parts, settled: async (id) => this.#settled(id) })
     parts.memory.events.follow(({ record }) => this.#follow(record))
@@ -216,7 +216,7 @@ export class Door {
     job.drop(isCancelled(signal) ? cancelled : undefined)
   }
 
-  /** Two doors behind one address, or a sender that is impatient, make one run. */
+  /** Two receivers behind one address, or a sender that is impatient, make one run. */
   #toMessageId({ id, event }: Job): string {
     if (!event?.delivery) return id
     const name = toDeliveryName(event.delivery)
