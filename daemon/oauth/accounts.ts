@@ -20,10 +20,10 @@ import { notLoggedIn } from './tokens/refresh.ts'
 import { readToken, storageProblems, tokenProviders } from './tokens/token-store.ts'
 import { type TokenRecord, toSummary } from './tokens/token-record.ts'
 
-type Sources = Pick<OAuthDependencies, 'home' | 'gateway' | 'env'>
-
 /** Every token file, by provider: its record, or why it cannot be used. Throws only for the folder. */
-const readAll = async ({ home }: Sources): Promise<Map<string, TokenRecord | DoorwardError>> => {
+const readAll = async ({
+  home,
+}: OAuthDependencies): Promise<Map<string, TokenRecord | DoorwardError>> => {
   const results = new Map<string, TokenRecord | DoorwardError>()
   for (const name of await tokenProviders(home)) {
     const result = await readToken(home, name).catch((error: unknown) => {
@@ -36,18 +36,18 @@ const readAll = async ({ home }: Sources): Promise<Map<string, TokenRecord | Doo
 }
 
 /** `GET /oauth/tokens`. A file that cannot be used is shown as `needs-login`. */
-export const listTokens = async (sources: Sources): Promise<TokenSummary[]> => {
-  const found = await readAll(sources)
-  const isDefault = await findDefaults(sources, [...found.keys()])
+export const listTokens = async (dependencies: OAuthDependencies): Promise<TokenSummary[]> => {
+  const found = await readAll(dependencies)
+  const isDefault = await findDefaults(dependencies, [...found.keys()])
   return [...found].map(([name, result]) => ({
-    ...toTokenSummary(name, result, sources),
+    ...toTokenSummary(name, result, dependencies),
     ...(isDefault(name) && { default: true }),
   }))
 }
 
 /** Tells the logins that the name of their provider means; none where no account has a name. */
 const findDefaults = async (
-  { home }: Sources,
+  { home }: OAuthDependencies,
   names: readonly string[],
 ): Promise<(login: string) => boolean> => {
   // `listProblems` reports a file that cannot be used.
@@ -66,7 +66,7 @@ const findDefaults = async (
  * `provider-unknown`, `not-logged-in` or an error of the files.
  */
 export const setDefaultAccount = async (
-  { home, gateway }: Sources,
+  { home, gateway }: OAuthDependencies,
   provider: string,
   account: string | null,
 ): Promise<DefaultAccount> => {
@@ -106,23 +106,25 @@ const mainProviders = ['google', 'github', 'slack']
  * The main providers and those of gateway.yaml, logged in or not, with whether their client is known; of the
  * other built-in ones those with a login or a client.
  */
-export const listProviders = async (sources: Sources): Promise<ProviderSummary[]> => {
-  const found = await readAll(sources)
-  const names = [...new Set([...providerNames(sources.gateway), ...found.keys()])].sort(
+export const listProviders = async (
+  dependencies: OAuthDependencies,
+): Promise<ProviderSummary[]> => {
+  const found = await readAll(dependencies)
+  const names = [...new Set([...providerNames(dependencies.gateway), ...found.keys()])].sort(
     compareLogins,
   )
   const isWanted = ({ provider, clientKnown, status }: ProviderSummary): boolean =>
     clientKnown ||
     status !== 'not-logged-in' ||
     mainProviders.includes(provider) ||
-    Object.hasOwn(sources.gateway.providers, provider)
+    Object.hasOwn(dependencies.gateway.providers, provider)
   const summaries = await Promise.all(
     names.map(async (name): Promise<ProviderSummary> => {
       const result = found.get(name)
-      const token = result && toTokenSummary(name, result, sources)
+      const token = result && toTokenSummary(name, result, dependencies)
       return {
         provider: name,
-        ...(await clientFacts(name, sources)),
+        ...(await clientFacts(name, dependencies)),
         status: token?.status ?? 'not-logged-in',
         account: token?.account ?? null,
       }
@@ -132,17 +134,17 @@ export const listProviders = async (sources: Sources): Promise<ProviderSummary[]
 }
 
 /** What keeps providers from working and how to fix it: the token folder, bad token files, ended logins. */
-export const listProblems = async (sources: Sources): Promise<StatusProblem[]> => [
-  ...(await storageProblems(sources.home)),
-  ...(await readDefaultAccounts(sources.home).then(
+export const listProblems = async (dependencies: OAuthDependencies): Promise<StatusProblem[]> => [
+  ...(await storageProblems(dependencies.home)),
+  ...(await readDefaultAccounts(dependencies.home).then(
     () => [],
     (error: unknown) => [toProblem(error)],
   )),
-  ...(await fileProblems(sources)),
+  ...(await fileProblems(dependencies)),
 ]
 
-const fileProblems = async (sources: Sources): Promise<StatusProblem[]> =>
-  [...(await readAll(sources))].flatMap(([name, result]) => {
+const fileProblems = async (dependencies: OAuthDependencies): Promise<StatusProblem[]> =>
+  [...(await readAll(dependencies))].flatMap(([name, result]) => {
     const about = { provider: name }
     if (result instanceof DoorwardError) return toProblem(result, about)
     if (toSummary(result, Date.now()).status !== 'needs-login') return []
@@ -161,7 +163,7 @@ export const toProblem = (error: unknown, about?: About): StatusProblem => {
 const toTokenSummary = (
   name: string,
   result: TokenRecord | DoorwardError,
-  sources: Sources,
+  dependencies: OAuthDependencies,
 ): TokenSummary =>
   result instanceof DoorwardError
     ? {
@@ -173,10 +175,10 @@ const toTokenSummary = (
         refreshable: false,
         obtainedAt: new Date(0).toISOString(),
       }
-    : toSummary(result, Date.now(), impliedScopes(name, sources))
+    : toSummary(result, Date.now(), impliedScopes(name, dependencies))
 
 /** None for a provider that is no longer in gateway.yaml. */
-const impliedScopes = (name: string, { gateway }: Sources) => {
+const impliedScopes = (name: string, { gateway }: OAuthDependencies) => {
   try {
     return getDialect(findProvider(name, gateway)).impliedScopes
   } catch {
@@ -187,7 +189,7 @@ const impliedScopes = (name: string, { gateway }: Sources) => {
 /** Whether a client is known, and whether it can only log in by device code, as GitHub's without a secret. */
 const clientFacts = async (
   name: string,
-  { home, gateway, env }: Sources,
+  { home, gateway, env }: OAuthDependencies,
 ): Promise<Pick<ProviderSummary, 'clientKnown' | 'device'>> => {
   try {
     const provider = findProvider(name, gateway)

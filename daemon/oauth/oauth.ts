@@ -11,8 +11,8 @@ import {
   setDefaultAccount,
 } from './accounts.ts'
 import type { OAuthDependencies, TokenRequest, Tokens } from './dependencies.ts'
-import { createImport } from './login/import-login.ts'
 import { Logins } from './login/login.ts'
+import { importLogin } from './login/save-grant.ts'
 import { createLogOut } from './logout/logout.ts'
 import { Revocations } from './logout/revocations.ts'
 import { createDiscover } from './providers/discovery.ts'
@@ -62,11 +62,10 @@ export class OAuth implements Tokens {
     const services = { dependencies, discover, withLock, tokens, revocations: this.#revocations }
     this.#logins = new Logins(services)
     this.#sealing = new Sealing({ ...services, keychain: this.#keychain, signal })
-    const importLogin = createImport({ ...services, signal })
     const logOut = createLogOut({ ...services, signal })
     this.routes = createRoutes({
       logins: this.#logins,
-      importLogin: (request) => this.#logouts.track(importLogin(request)),
+      importLogin: (request) => this.#logouts.track(importLogin(services, request, signal)),
       logOut: (provider, forget) =>
         this.#logouts.track(this.#sealing.retry(() => logOut(provider, forget))),
       access: (name, request) => this.access(name, request),

@@ -21,6 +21,7 @@ import {
   startRotatingProvider,
   type RotatingProvider,
 } from '../support/providers/rotating-provider.ts'
+import { gatewayOf } from '../support/providers/oauth-app.ts'
 import { storeLogin } from '../support/providers/stored-login.ts'
 import { filesIn, temporaryFolder, temporaryHome } from '../support/temporary.ts'
 import { untilText } from '../support/until-text.ts'
@@ -30,7 +31,7 @@ const gatewayWith = (store: string, provider: RotatingProvider) =>
 
 const keychainWith = (env: NodeJS.ProcessEnv, limits = { answer: 60_000, wait: 60_000 }) =>
   new Keychain({
-    gateway: { tokens: { store: 'keychain' } },
+    gateway: gatewayOf({ tokens: { store: 'keychain' } }),
     env: { PATH: process.env['PATH'], ...env },
     warn: () => undefined,
     limits,

@@ -14,7 +14,7 @@ import {
   type TokenKind,
   tokensByKind,
 } from './dialect.ts'
-import { tokenRequestOptions } from './token-request.ts'
+import { tokenRequestOptions } from './token-endpoint.ts'
 
 /** Revokes the tokens one by one at the revocation endpoint. RFC 7009. */
 const revokeByStandard = async (request: RevocationRequest): Promise<Revocation> => {

@@ -7,8 +7,12 @@ import {
 } from 'oauth4webapi'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { getDialect } from '../dialects/dialects.ts'
-import { tokenRequestOptions } from '../dialects/token-request.ts'
-import { findIdToken, standardAnswer, withTenantIssuer } from '../dialects/token-response.ts'
+import {
+  findIdToken,
+  standardAnswer,
+  tokenRequestOptions,
+  withTenantIssuer,
+} from '../dialects/token-endpoint.ts'
 import { type Client, clientAuthentication } from '../providers/client-store.ts'
 import type { Endpoints } from '../providers/discovery.ts'
 import { providerError, type Refusal } from '../providers/errors.ts'
@@ -32,10 +36,7 @@ type AuthorizationRequest = {
  */
 export const authorizeUrl = (
   endpoint: string,
-  provider: Pick<
-    Provider,
-    'scopeParameter' | 'scopeSeparator' | 'authorizationParameters' | 'quirks'
-  >,
+  provider: Provider,
   request: AuthorizationRequest,
 ): string => {
   const url = new URL(endpoint)

@@ -8,8 +8,12 @@ import {
 import { z } from 'zod'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { getDialect } from '../dialects/dialects.ts'
-import { tokenRequestOptions } from '../dialects/token-request.ts'
-import { findIdToken, standardAnswer, withTenantIssuer } from '../dialects/token-response.ts'
+import {
+  findIdToken,
+  standardAnswer,
+  tokenRequestOptions,
+  withTenantIssuer,
+} from '../dialects/token-endpoint.ts'
 import { type Client, clientAuthentication } from '../providers/client-store.ts'
 import type { Endpoints } from '../providers/discovery.ts'
 import {
@@ -178,38 +182,5 @@ const refuse = (message: string): DoorwardError =>
     hint: 'check the device authorization endpoint in gateway.yaml, or log in without --device',
   })
 
-/** How fast a token endpoint is polled. RFC 8628 section 3.5. */
-type Pace = {
-  readonly intervalMs: number
-  /** Requests in a row without an answer. */
-  readonly failures: number
-}
-
 /** The result of a poll without tokens. */
 export type PollResult = 'authorization_pending' | 'slow_down' | 'unreachable'
-
-/** For a provider that names none (RFC 8628 section 3.2). */
-const defaultSeconds = 5
-const slowDownMs = 5000
-const shortestMs = 1000
-/** An approval is noticed within this time, whatever a provider says. */
-const longestMs = 60_000
-
-/** The initial pace, from the interval in seconds that the provider names, if any. */
-export const toPace = (seconds: number = defaultSeconds): Pace => ({
-  intervalMs: Math.min(Math.max(seconds * 1000, shortestMs), longestMs),
-  failures: 0,
-})
-
-/**
- * The pace after a poll: 5 s slower from now on when the provider asks for that, and doubled with each poll
- * that gets no answer, until one does.
- */
-export const nextPace = ({ intervalMs, failures }: Pace, result: PollResult): Pace =>
-  result === 'unreachable'
-    ? { intervalMs, failures: failures + 1 }
-    : { intervalMs: intervalMs + (result === 'slow_down' ? slowDownMs : 0), failures: 0 }
-
-/** How long to wait before the next poll, in milliseconds. */
-export const getWaitMs = ({ intervalMs, failures }: Pace): number =>
-  Math.max(intervalMs, Math.min(intervalMs * 2 ** failures, longestMs))

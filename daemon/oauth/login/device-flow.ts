@@ -3,17 +3,11 @@ import type { DoorwardError } from '../../../shared/errors.ts'
 import { trackPending } from '../../util/concurrency.ts'
 import type { Wait } from '../dependencies.ts'
 import type { Grant } from '../tokens/token-record.ts'
-import {
-  askForGrant,
-  type DeviceClient,
-  getWaitMs,
-  nextPace,
-  requestDeviceCode,
-  toPace,
-} from './device-authorization.ts'
+import { askForGrant, requestDeviceCode } from './device-authorization.ts'
 import {
   type Attempt,
   type DeviceAttempt,
+  type LoginRequest,
   type Outcome,
   type PendingLogins,
   randomText,
@@ -32,6 +26,13 @@ type DeviceServices = {
   readonly wait: Wait
 }
 
+/** For a provider that names no interval (RFC 8628 section 3.2). */
+const defaultSeconds = 5
+const slowDownMs = 5000
+const shortestMs = 1000
+/** An approval is noticed within this time, whatever a provider says. */
+const longestMs = 60_000
+
 /** How long a stop waits for an answer of the token endpoint: it may contain the tokens. */
 const closeLimitMs = 2000
 
@@ -49,20 +50,17 @@ export class DeviceLogins {
     this.#services = services
   }
 
-  async start(
-    client: DeviceClient & Pick<Attempt, 'clientOptions' | 'areScopesChosen'>,
-    scopes: readonly string[],
-  ): Promise<StartedDeviceLogin> {
+  async start(login: LoginRequest, scopes: readonly string[]): Promise<StartedDeviceLogin> {
     const { pending, refuseWhenStopping, stopping, loginTimeoutMs } = this.#services
     refuseWhenStopping()
-    const authorization = await requestDeviceCode(client, scopes, stopping)
+    const authorization = await requestDeviceCode(login, scopes, stopping)
     refuseWhenStopping()
     const now = Date.now()
     const lifetimeMs = (authorization.lifetimeSeconds ?? Infinity) * 1000
     const attempt: DeviceAttempt = {
       kind: 'device',
       loginId: randomText(),
-      ...client,
+      ...login,
       scopes,
       expiresAt: now + Math.min(lifetimeMs, loginTimeoutMs()),
       control: new AbortController(),
@@ -73,7 +71,7 @@ export class DeviceLogins {
     const { userCode, verificationUrl, verificationUrlComplete } = authorization
     return {
       loginId: attempt.loginId,
-      provider: client.provider.name,
+      provider: login.provider.name,
       verificationUrl,
       ...(verificationUrlComplete !== undefined && { verificationUrlComplete }),
       userCode,
@@ -110,20 +108,26 @@ export class DeviceLogins {
     if (!signal.aborted) pending.settle(attempt, outcome)
   }
 
-  /** The grant, or undefined when the login ended first. A running request is not aborted by that. */
+  /**
+   * The grant, or undefined when the login ended first. A running request is not aborted by that. Polls 5 s
+   * slower each time the provider asks for that, and waits twice as long after each poll that gets no answer,
+   * until one does (RFC 8628 section 3.5).
+   */
   async #poll(
     attempt: DeviceAttempt,
     deviceCode: string,
-    intervalSeconds: number | undefined,
+    intervalSeconds = defaultSeconds,
   ): Promise<Grant | undefined> {
     const { signal } = attempt.control
-    let pace = toPace(intervalSeconds)
-    for (;;) {
-      await this.#services.wait(getWaitMs(pace), signal)
+    let intervalMs = Math.min(Math.max(intervalSeconds * 1000, shortestMs), longestMs)
+    for (let failures = 0; ;) {
+      const backoffMs = Math.min(intervalMs * 2 ** failures, longestMs)
+      await this.#services.wait(Math.max(intervalMs, backoffMs), signal)
       if (signal.aborted) return undefined
       const answer = await askForGrant(attempt, deviceCode, this.#requests.signal)
       if (typeof answer !== 'string') return answer
-      pace = nextPace(pace, answer)
+      failures = answer === 'unreachable' ? failures + 1 : 0
+      if (answer === 'slow_down') intervalMs += slowDownMs
     }
   }
 }

@@ -23,6 +23,7 @@ import {
   type Attempt,
   type Authorized,
   type CodeAttempt,
+  type LoginRequest,
   type Outcome,
   PendingLogins,
   randomText,
@@ -161,13 +162,7 @@ export class Logins {
     })
   }
 
-  async #startInBrowser(
-    login: Pick<
-      CodeAttempt,
-      'provider' | 'client' | 'clientOptions' | 'areScopesChosen' | 'endpoints'
-    >,
-    scopes: readonly string[],
-  ): Promise<StartedLogin> {
+  async #startInBrowser(login: LoginRequest, scopes: readonly string[]): Promise<StartedLogin> {
     const { gateway, log } = this.#services.dependencies
     const { provider, client, endpoints } = login
     const port = provider.callbackPort ?? gateway.oauth.callback_port

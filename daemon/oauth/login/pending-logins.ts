@@ -9,17 +9,21 @@ import { toRegisterHint } from '../providers/errors.ts'
 import { LoginError, type LoginOptions } from '../providers/login-error.ts'
 import type { Provider } from '../providers/providers.ts'
 
-/** What a login was started with, for both kinds of login. */
-type LoginStart = {
-  readonly loginId: string
+/** What a login is started with. */
+export type LoginRequest = {
   readonly provider: Provider
   readonly client: Client
   /** What the next login needs again, where this one does not work. */
   readonly clientOptions: LoginOptions
   readonly endpoints: Endpoints
-  readonly scopes: readonly string[]
-  /** True where they are not the provider's default. */
+  /** True where the scopes are not the provider's default. */
   readonly areScopesChosen: boolean
+}
+
+/** A login of either kind. */
+type StartedLogin = LoginRequest & {
+  readonly loginId: string
+  readonly scopes: readonly string[]
   /** Milliseconds since 1970. */
   readonly expiresAt: number
   /** Aborted when the login ends, for any reason. */
@@ -27,7 +31,7 @@ type LoginStart = {
 }
 
 /** A login that waits for a browser. Its callback is found by `state`, which the login id does not reveal. */
-export type CodeAttempt = LoginStart & {
+export type CodeAttempt = StartedLogin & {
   readonly kind: 'code'
   readonly state: string
   readonly codeVerifier: string
@@ -37,7 +41,7 @@ export type CodeAttempt = LoginStart & {
 }
 
 /** A login that waits until its code is entered at the provider (RFC 8628). */
-export type DeviceAttempt = LoginStart & { readonly kind: 'device' }
+export type DeviceAttempt = StartedLogin & { readonly kind: 'device' }
 
 export type Attempt = CodeAttempt | DeviceAttempt
 

@@ -1,12 +1,14 @@
 import { protectedResourceRequest } from 'oauth4webapi'
-import type { Account } from '../../../shared/api.ts'
+import type { Account, ImportedLogin, ImportLogin } from '../../../shared/api.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { withTimeLimit } from '../../util/abort.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { getDialect } from '../dialects/dialects.ts'
+import { inspectToken } from '../dialects/github.ts'
 import { isOtherAccount, toPendingRevocation } from '../logout/revoke.ts'
 import { rememberLoginClient } from '../providers/client-store.ts'
 import type { Endpoints } from '../providers/discovery.ts'
+import { findProvider } from '../providers/providers.ts'
 import { requestOptions, toText } from '../providers/request.ts'
 import type { Quirks } from '../providers/templates.ts'
 import type { OAuthServices } from '../services.ts'
@@ -20,39 +22,29 @@ import type { Attempt, Outcome, PendingLogins } from './pending-logins.ts'
  * `login-cancelled` when the login has ended, or `home-unusable`; the tokens are revoked then.
  */
 export const saveGrant = async (
-  { dependencies: { home, env }, withLock, revocations, tokens }: OAuthServices,
+  services: OAuthServices,
   pending: PendingLogins,
   attempt: Attempt,
   grant: Grant,
   signal: AbortSignal,
 ): Promise<Outcome> => {
+  const { dependencies, withLock, revocations } = services
+  const { home, env } = dependencies
   const { provider, client, endpoints } = attempt
-  const obtainedAt = Date.now()
   const { identify, impliedScopes } = getDialect(provider)
-  const api = { identify, apiUrl: provider.apiUrl }
-  const account = await findAccount(grant, endpoints, api, signal)
+  const obtainedAt = Date.now()
+  const account = await findAccount(grant, endpoints, { identify, apiUrl: provider.apiUrl }, signal)
   const record = toTokenRecord(attempt, grant, account, obtainedAt)
   let isSaved = false
   try {
     return await withLock(provider.name, async () => {
       // Throws for a login that has ended: nothing is written then.
       pending.beginSaving(attempt)
-      const before = tokens.unsaved(provider.name) ?? (await readStoredLogin(home, provider.name))
-      const others = (await readAccounts(home, provider.name).catch(() => [])).filter(
-        (record) => record.provider !== provider.name,
-      )
-      await rememberLoginClient(home, provider, env, client, others)
-      await writeToken(home, record)
+      const replaced = await replaceLogin(services, record, async (others) => {
+        await rememberLoginClient(home, provider, env, client, others)
+      })
       isSaved = true
-      tokens.changed(provider.name)
-      const replaced = before?.account ?? null
-      return {
-        status: 'authorized',
-        account,
-        ...(replaced && isOtherAccount(replaced, account) && { replaced }),
-        ...sameAccountIn(others, account),
-        ...missingIn(record, impliedScopes),
-      }
+      return { status: 'authorized', account, ...replaced, ...missingIn(record, impliedScopes) }
     })
   } catch (error) {
     if (!isSaved) await revocations.revokeUnused(toPendingRevocation(record, client, 'tokens'))
@@ -60,13 +52,74 @@ export const saveGrant = async (
   }
 }
 
-/** The first of these logins that is certainly of this account. */
-export const sameAccountIn = (
-  records: readonly TokenRecord[],
-  account: Account | null,
-): { readonly sameAccountAs?: string } => {
-  const same = records.find((record) => account !== null && record.account?.id === account.id)
-  return same ? { sameAccountAs: same.provider } : {}
+/**
+ * Writes the tokens of a login, and what `writeFirst` writes. Returns whose login it replaced, and which other
+ * login is certainly of this account.
+ */
+const replaceLogin = async (
+  { dependencies: { home }, tokens }: OAuthServices,
+  record: TokenRecord,
+  writeFirst: (others: readonly TokenRecord[]) => Promise<void>,
+): Promise<{ readonly replaced?: Account; readonly sameAccountAs?: string }> => {
+  const { provider, account } = record
+  const before = tokens.unsaved(provider) ?? (await readStoredLogin(home, provider))
+  const accounts = await readAccounts(home, provider).catch(() => [])
+  const others = accounts.filter((other) => other.provider !== provider)
+  await writeFirst(others)
+  await writeToken(home, record)
+  tokens.changed(provider)
+  const replaced = before?.account ?? null
+  const same = others.find((other) => account !== null && other.account?.id === account.id)
+  return {
+    ...(replaced && isOtherAccount(replaced, account) && { replaced }),
+    ...(same && { sameAccountAs: same.provider }),
+  }
+}
+
+/**
+ * Stores the token of another program, after GitHub has said whose it is. There is no refresh token and no
+ * client, and a logout does not revoke it. Throws `provider-unknown`, `provider-misconfigured`,
+ * `provider-refused`, `provider-unavailable` or `home-unusable`.
+ */
+export const importLogin = async (
+  services: OAuthServices,
+  { provider: name, accessToken }: ImportLogin,
+  signal: AbortSignal,
+): Promise<ImportedLogin> => {
+  const { home, gateway, log, announce } = services.dependencies
+  const provider = findProvider(name, gateway)
+  if (provider.dialect !== 'github' || provider.apiUrl === undefined)
+    throw new DoorwardError(
+      'provider-misconfigured',
+      `${name} is not a GitHub whose API is known, so no login can be imported`,
+      { hint: 'set dialect: github and api_url of the provider in gateway.yaml' },
+    )
+  await home.keychain?.prepare()
+  const inspected = await inspectToken(accessToken, provider.apiUrl, signal)
+  const { account, expiresAt } = inspected
+  const scopes = [...inspected.scopes]
+  const now = new Date().toISOString()
+  const record: TokenRecord = {
+    version: 1,
+    provider: provider.name,
+    account,
+    scopes,
+    tokenType: 'Bearer',
+    accessToken,
+    expiresAt,
+    obtainedAt: now,
+    loggedInAt: now,
+    clientId: 'gh',
+    importedFrom: 'gh',
+  }
+  const replaced = await services.withLock(provider.name, () =>
+    replaceLogin(services, record, async () => undefined),
+  )
+  log.info({ provider: provider.name }, 'login imported from gh')
+  const detail = `the login of gh as ${account.name}`
+  announce({ what: 'login', provider: provider.name, state: 'done', detail })
+  const expiry = expiresAt === null ? {} : { expiresAt }
+  return { provider: provider.name, account, scopes, ...expiry, ...replaced }
 }
 
 /**

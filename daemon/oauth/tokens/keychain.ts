@@ -44,7 +44,7 @@ type Limits = {
 }
 
 type KeychainOptions = {
-  readonly gateway: Pick<Gateway, 'tokens'>
+  readonly gateway: Gateway
   /** Names the session bus on Linux. */
   readonly env: NodeJS.ProcessEnv
   readonly warn: (fields: object, message: string) => void

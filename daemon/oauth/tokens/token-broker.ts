@@ -3,17 +3,15 @@ import { join } from 'node:path'
 import type { AccessToken } from '../../../shared/api.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import type { KeyedMutex } from '../../util/concurrency.ts'
-import type { OAuthDependencies, TokenRequest, Tokens } from '../dependencies.ts'
+import type { OAuthDependencies, OAuthEvent, TokenRequest, Tokens } from '../dependencies.ts'
 import type { Discover } from '../providers/discovery.ts'
 import { findProvider } from '../providers/providers.ts'
-import { AccessLog } from './access-log.ts'
 import { CrashRecovery, type Leftover, recoverFile, recoverFiles } from './crash-recovery.ts'
 import { refreshedEvent, RefreshScheduler } from './refresh-scheduler.ts'
 import { isFromFuture, isRenewable, validityMs, wantedMs } from './refresh-time.ts'
 import { createRefresh, needsLogin, notLoggedIn } from './refresh.ts'
-import { TokenCache } from './token-cache.ts'
 import type { TokenRecord } from './token-record.ts'
-import { tokenProviders } from './token-store.ts'
+import { TokenCache, tokenProviders } from './token-store.ts'
 
 /** How long a reader waits for a refresh while the stored token is still valid. */
 const patienceMs = 5000
@@ -213,3 +211,34 @@ const isFreshEnough = (
 /** An error that may not occur next time, and says nothing about the stored token. */
 const isTransientError = (error: unknown): boolean =>
   error instanceof DoorwardError && !['needs-login', 'not-logged-in'].includes(error.code)
+
+const windowMs = 60_000
+const maxAskers = 20
+
+/**
+ * Reports who was issued a token: once a minute for each provider and asker, and at most 20 askers of a
+ * provider, since an asker chooses its own name.
+ */
+export class AccessLog {
+  readonly #announce: (event: OAuthEvent) => void
+  readonly #now: () => number
+  /** By provider: the askers in the order of their reports, with the times of those. */
+  readonly #reported = new Map<string, Map<string, number>>()
+
+  constructor(announce: (event: OAuthEvent) => void, now: () => number = Date.now) {
+    this.#announce = announce
+    this.#now = now
+  }
+
+  /** `asker` is one line of plain text. */
+  add(provider: string, asker: string): void {
+    const now = this.#now()
+    const askers = this.#reported.get(provider) ?? new Map<string, number>()
+    this.#reported.set(provider, askers)
+    // A time in the future is one from before the clock was set back.
+    for (const [name, time] of askers) if (Math.abs(now - time) >= windowMs) askers.delete(name)
+    if (askers.has(asker) || askers.size >= maxAskers) return
+    askers.set(asker, now)
+    this.#announce({ what: 'token', provider, state: 'done', detail: `token issued to ${asker}` })
+  }
+}

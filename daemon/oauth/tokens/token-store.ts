@@ -1,4 +1,4 @@
-import { constants } from 'node:fs'
+import { constants, lstatSync, type Stats } from 'node:fs'
 import { access, readdir, rename, statfs, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { StatusProblem } from '../../../shared/api.ts'
@@ -59,6 +59,52 @@ export const readToken = async (
   })
   await syncFolder(home.tokens)
   throw damaged(home, provider)
+}
+
+/**
+ * Token records in memory. The file decides: its status is checked each time, so that a file that was
+ * changed, removed or opened to others by hand counts immediately.
+ */
+export class TokenCache {
+  readonly #home: Home
+  readonly #known = new Map<string, { readonly stamp: Stamp; readonly record: TokenRecord }>()
+
+  constructor(home: Home) {
+    this.#home = home
+  }
+
+  /** The record of a provider as `readToken` returns it, with what that throws. */
+  async get(provider: string): Promise<TokenRecord | undefined> {
+    const stamp = readStamp(tokenPath(this.#home, provider))
+    const known = this.#known.get(provider)
+    if (known && stamp && isSame(known.stamp, stamp)) return known.record
+    const record = await readToken(this.#home, provider)
+    this.#known.delete(provider)
+    // A file that was replaced while it was read is read again next time.
+    if (record && stamp) this.#known.set(provider, { stamp, record })
+    return record
+  }
+}
+
+/** What changes with a file: every write creates a new one. */
+type Stamp = Pick<Stats, 'dev' | 'ino' | 'size' | 'mtimeMs' | 'ctimeMs' | 'mode' | 'uid'>
+
+const isSame = (a: Stamp, b: Stamp): boolean =>
+  a.ino === b.ino &&
+  a.ctimeMs === b.ctimeMs &&
+  a.mtimeMs === b.mtimeMs &&
+  a.size === b.size &&
+  a.mode === b.mode &&
+  a.uid === b.uid &&
+  a.dev === b.dev
+
+/** Synchronous: the thread pool costs ten times the call itself. */
+const readStamp = (path: string): Stamp | undefined => {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false })
+  } catch {
+    return undefined
+  }
 }
 
 /** Removes the record of a provider, its damaged and its temporary files: a logout leaves no secret. */
@@ -149,22 +195,16 @@ export const convertTokens = async (
   withLock: KeyedMutex,
   signal: AbortSignal,
 ): Promise<number> => {
-  const isOutdated = async (name: string): Promise<boolean> => {
-    const text = await readSecretFile(tokenPath(home, name)).catch(() => undefined)
-    return text !== undefined && home.keychain?.isOutdated(text) === true
-  }
   const convert = async (name: string): Promise<boolean> => {
-    if (signal.aborted || !(await isOutdated(name))) return false
+    if (signal.aborted) return false
+    const text = await readSecretFile(tokenPath(home, name)).catch(() => undefined)
+    if (text === undefined || !home.keychain?.isOutdated(text)) return false
     const record = await readToken(home, name).catch(() => undefined)
     if (record) await writeToken(home, record)
     return record !== undefined
   }
-  const results = await Promise.all(
-    (await tokenProviders(home)).map(
-      // A refresh that runs writes the file in its new form anyway.
-      async (name) => (await isOutdated(name)) && withLock(name, () => convert(name)),
-    ),
-  )
+  const names = await tokenProviders(home)
+  const results = await Promise.all(names.map((name) => withLock(name, () => convert(name))))
   return results.filter(Boolean).length
 }
 

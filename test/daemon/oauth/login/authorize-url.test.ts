@@ -50,10 +50,8 @@ describe('authorize url', () => {
       authorizeUrl(
         'https://id.example/authorize?tenant=1&state=planted',
         {
-          scopeParameter: 'scope',
-          scopeSeparator: ' ',
+          ...findProvider('github', gatewayOf({})),
           authorizationParameters: { code_challenge_method: 'plain', nonce: 'planted' },
-          quirks: {},
         },
         { ...request, scopes: [], nonce: 'nonce-1' },
       ),

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { beforeEach, describe, it } from 'mocha'
 import type { OAuthEvent } from '../../../../daemon/oauth/dependencies.ts'
-import { AccessLog } from '../../../../daemon/oauth/tokens/access-log.ts'
+import { AccessLog } from '../../../../daemon/oauth/tokens/token-broker.ts'
 
 describe('the access log', () => {
   let events: OAuthEvent[]

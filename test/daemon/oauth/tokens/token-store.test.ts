@@ -153,7 +153,9 @@ describe('token file', () => {
     await writeFile(join(home.tokens, 'google.json'), '{', { mode: 0o600 })
     await writeFile(join(home.tokens, 'slack.json'), '{}', { mode: 0o644 })
     await chmod(join(home.tokens, 'slack.json'), 0o644)
-    const sources = { home, gateway: gatewayOf({}), env: {} }
+    const unused = () => undefined
+    const log = { info: unused, warn: unused, error: unused }
+    const sources = { home, gateway: gatewayOf({}), env: {}, log, announce: unused }
     assert.deepEqual(
       (await listTokens(sources)).map(({ provider, status }) => [provider, status]),
       [

@@ -1,7 +1,32 @@
+import { customFetch } from 'oauth4webapi'
 import { DoorwardError } from '../../../shared/errors.ts'
 import type { Endpoints } from '../providers/discovery.ts'
-import { jsonObjectIn } from '../providers/request.ts'
+import { jsonObjectIn, requestOptions } from '../providers/request.ts'
 import type { Dialect } from './dialect.ts'
+
+/** The options of a request to the token or revocation endpoint, with the headers and body of this provider. */
+export const tokenRequestOptions = (
+  endpoint: string,
+  { quirks }: Endpoints,
+  signal: AbortSignal,
+) => {
+  const options = requestOptions(endpoint, signal)
+  const fetchAsJson = async (url: string, init: RequestInit): Promise<Response> =>
+    options[customFetch](url, withJsonBody(init))
+  return {
+    ...options,
+    ...(quirks?.headers && { headers: { ...quirks.headers } }),
+    ...(quirks?.requestBody === 'json' && { [customFetch]: fetchAsJson }),
+  }
+}
+
+/** The library sends forms only. */
+const withJsonBody = (init: RequestInit): RequestInit => {
+  if (!(init.body instanceof URLSearchParams)) return init
+  const headers = new Headers(init.headers)
+  headers.set('content-type', 'application/json')
+  return { ...init, headers, body: JSON.stringify(Object.fromEntries(init.body)) }
+}
 
 /**
  * A token endpoint's answer as in the standard: normalised by the provider's dialect, with the token type

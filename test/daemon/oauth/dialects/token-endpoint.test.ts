@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { standard } from '../../../../daemon/oauth/dialects/standard.ts'
-import { standardAnswer } from '../../../../daemon/oauth/dialects/token-response.ts'
+import { standardAnswer } from '../../../../daemon/oauth/dialects/token-endpoint.ts'
 
 const read = async (document: unknown): Promise<unknown> => {
   const answer = new Response(JSON.stringify(document))
