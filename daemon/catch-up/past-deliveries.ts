@@ -3,8 +3,7 @@ import { isFinal } from '../events/event-record.ts'
 import type { EventStore } from '../events/event-store.ts'
 import type { PastDelivery } from '../sender-apis/sender-api.ts'
 import type { CompiledWebhook } from '../webhook/compiled-webhook.ts'
-import { isNamed } from '../webhook/rules/choose.ts'
-import { holds } from '../webhook/rules/filter.ts'
+import { holds, isNamed } from '../webhook/rules/choose.ts'
 
 /** True while the daemon remembers an event of this delivery. */
 export const hasEvent = (events: EventStore, webhook: string, deliveryId: string): boolean =>

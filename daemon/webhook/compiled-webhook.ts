@@ -14,6 +14,8 @@ import { prepareVerifier, type Verifier } from './signatures/verify.ts'
 export type CompiledWebhook = Omit<Webhook, 'rules'> & {
   readonly rules: readonly [CompiledRule, ...CompiledRule[]]
   readonly verifier: Verifier
+  /** Where its sender publishes the key that it signs with. */
+  readonly keySource: ReturnType<typeof getKeySource>
   /** The headers of a request that are read. */
   readonly headerNames: readonly string[]
   /** Those of them that filters and templates read, as they are written there. */
@@ -47,6 +49,7 @@ export const webhooksByPath = (
           ...webhook,
           rules: compileRules(webhook),
           verifier: createVerifier(webhook, env, config),
+          keySource: getKeySource(webhook.scheme),
           headerNames: listHeaderNames(webhook.scheme, scopeHeaders),
           scopeHeaders,
           secrets: () => knownSecrets(webhook, config, env),

@@ -54,7 +54,7 @@ export const decide = (read: ReadDelivery, facts: Facts, nowMs: number): Decisio
 }
 
 const askCaughtUp: Question = ({ webhook, deliveryId, signed }, { isCaughtUp }) =>
-  signed && deliveryId !== undefined && isCaughtUp?.(webhook, deliveryId)
+  webhook.source && signed && deliveryId !== undefined && isCaughtUp?.(webhook, deliveryId)
     ? { kind: 'duplicate', detail: "it was read from the sender's API before", of: [] }
     : undefined
 

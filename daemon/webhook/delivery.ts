@@ -5,7 +5,7 @@ import { DoorwardError } from '../../shared/errors.ts'
 import type { EventStore } from '../events/event-store.ts'
 import type { CompiledRule, CompiledWebhook } from './compiled-webhook.ts'
 import type { Decision } from './decide.ts'
-import { getDeliveryId } from './delivery-id.ts'
+import { getDeliveryId } from './read-delivery.ts'
 import type { Engine } from './engine.ts'
 import { type AcceptedEvent, toKnown } from './events/accepted-event.ts'
 import type { ReadDelivery, VerifiedDelivery } from './read-delivery.ts'
@@ -92,9 +92,6 @@ export const addFiltered = (
   events: EventStore,
   rule?: CompiledRule,
 ): string => events.add(delivery.receivedAt, { ...why, ...toFields(delivery, rule) }).id
-
-export const toAccepted = ({ reply }: Delivery, id: string, status: Status): Accepted =>
-  reply ? { id, status, reply } : { id, status }
 
 /** Adds the event of a delivery, or of one rule, that is refused. */
 export const addRejected = (

@@ -3,14 +3,13 @@ import type { Explanation, RuleExplanation } from '../../shared/api-explain.ts'
 import type { Gateway } from '../../shared/config/schema.ts'
 import type { Rule } from '../../shared/config/rule.ts'
 import { DoorwardError } from '../../shared/errors.ts'
-import { getKeySource } from '../../shared/signatures/scheme.ts'
 import { buildArgv } from '../agents/cli-presets.ts'
 import { toParts } from '../delivery/format/parts.ts'
 import type { ResolvedTarget } from '../delivery/sender.ts'
 import { checkRequest, expandWorkspace, type WorkspaceRequest } from '../workspace/request.ts'
 import type { CompiledRule, CompiledWebhook } from './compiled-webhook.ts'
 import { decide, type Facts, mayRun } from './decide.ts'
-import { checkBodyTimestamp } from './delivery-id.ts'
+import { checkBodyTimestamp } from './read-delivery.ts'
 import { loadMultipart } from './forms.ts'
 import { isMultipart } from './body.ts'
 import { markedPrompt } from './prompt.ts'
@@ -21,7 +20,8 @@ import { explainFilter } from './rules/filter-explanation.ts'
 import { describeEmptyKey, expandKey } from './rules/groups.ts'
 import type { RemoteKeys } from './senders/remote-keys.ts'
 import { diagnoseWithBudget } from './signatures/diagnosis.ts'
-import { describePlace, hasSignature } from './signatures/token.ts'
+import { hasSignature } from './signatures/header.ts'
+import { describePlace } from './signatures/token.ts'
 import { type SignatureHeaders, type VerifiedBody, verify } from './signatures/verify.ts'
 import { expandTargets } from './targets.ts'
 
@@ -129,13 +129,12 @@ const tryKey = (key: ReturnType<typeof expandKey>): RuleExplanation['coalesce'] 
 type RemoteKey = KeyObject | DoorwardError | undefined
 
 const findRemoteKey = async (
-  { scheme }: CompiledWebhook,
+  { keySource }: CompiledWebhook,
   { headers, bytes, remoteKeys }: Pick<DeliveryToExplain, 'headers' | 'bytes' | 'remoteKeys'>,
 ): Promise<RemoteKey> => {
-  const source = getKeySource(scheme)
-  if (!source) return undefined
+  if (!keySource) return undefined
   try {
-    return await remoteKeys.find(source, headers, bytes)
+    return await remoteKeys.find(keySource, headers, bytes)
   } catch (error) {
     if (error instanceof DoorwardError) return error
     throw error

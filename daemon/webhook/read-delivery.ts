@@ -1,9 +1,11 @@
+import { hash } from 'node:crypto'
+import type { SignatureScheme } from '../../shared/signatures/scheme.ts'
+import { valueAt } from '../util/payload-path.ts'
 import type { CompiledWebhook } from './compiled-webhook.ts'
 import { type DeliveryKey, deliveryKey } from './dedupe.ts'
-import { getDeliveryId } from './delivery-id.ts'
 import type { Payload } from './body.ts'
 import { readPayload } from './parse.ts'
-import type { SignatureHeaders } from './signatures/header.ts'
+import { invalid, type SignatureHeaders } from './signatures/header.ts'
 import type { VerifiedBody } from './signatures/verify.ts'
 
 /** What filters and templates read of a delivery. */
@@ -73,3 +75,71 @@ const toScopeHeaders = (
   names.length === 0
     ? noHeaders
     : Object.fromEntries(names.map((name) => [name, headers[name.toLowerCase()]?.join(', ')]))
+
+/**
+ * The last part of verification for a sender whose signed time is in the body (Linear). Throws
+ * `signature-invalid` when it is missing, not a number of milliseconds, or too far from now. It may be
+ * `lateSeconds` old.
+ */
+export const checkBodyTimestamp = (
+  payload: Payload,
+  { bodyTimestamp, toleranceSeconds = 0 }: SignatureScheme,
+  nowMs: number,
+  lateSeconds = 0,
+): void => {
+  if (bodyTimestamp === undefined) return
+  const timestamp =
+    typeof payload === 'object' && payload !== null && Object.hasOwn(payload, bodyTimestamp)
+      ? (payload as Readonly<Record<string, unknown>>)[bodyTimestamp]
+      : undefined
+  if (typeof timestamp !== 'number' || !Number.isFinite(timestamp))
+    throw invalid(`the body has no ${bodyTimestamp} in milliseconds`)
+  const ageMs = nowMs - timestamp
+  const mostMs = (ageMs > 0 ? Math.max(toleranceSeconds, lateSeconds) : toleranceSeconds) * 1000
+  if (Math.abs(ageMs) > mostMs)
+    throw invalid(
+      `${bodyTimestamp} is ${Math.ceil(Math.abs(ageMs) / 1000)} s in the ${ageMs < 0 ? 'future' : 'past'}, ${mostMs / 1000} s are allowed; the signature matches: an old delivery was sent again, or a clock is wrong`,
+    )
+}
+
+/** How old a delivery may be that was never seen: only where one that was seen is recognised. */
+export const getLateSeconds = (
+  { scheme, dedupe }: CompiledWebhook,
+  deliveryId: string | undefined,
+): number =>
+  dedupe === 'body' || (dedupe === 'id' && deliveryId !== undefined) ? (scheme.lateSeconds ?? 0) : 0
+
+/** The verified part of a delivery. */
+type VerifiedParts = {
+  readonly payload: Payload
+  /** The id in a header that the signature covers, if there is one. */
+  readonly signedId: string | undefined
+}
+
+/**
+ * The sender's id of a delivery: the signed one, else the field of the verified body that the scheme names,
+ * else the first header that has one. An id that is long, or has other characters than visible ASCII, is
+ * replaced by its hash, as ids are shown and logged. Without `verified` only the headers are read, and
+ * nothing proves them.
+ */
+export const getDeliveryId = (
+  { deliveryId }: SignatureScheme,
+  headers: SignatureHeaders,
+  verified?: VerifiedParts,
+): string | undefined => {
+  // However long it is: no signature covers the other headers.
+  if (verified?.signedId !== undefined) return verified.signedId
+  if (verified && deliveryId.body !== undefined) {
+    const id = valueAt(verified.payload, deliveryId.body.split('.'))
+    const text = typeof id === 'number' ? String(id) : id
+    if (typeof text === 'string' && text !== '') return shown(text)
+  }
+  for (const name of deliveryId.headers) {
+    const [value, second] = headers[name] ?? []
+    if (value !== undefined && value !== '' && second === undefined) return shown(value)
+  }
+  return undefined
+}
+
+const shown = (id: string): string =>
+  /^[\x21-\x7e]{1,128}$/.test(id) ? id : `sha256:${hash('sha256', id, 'hex')}`

@@ -1,5 +1,4 @@
 import { DoorwardError } from '../../shared/errors.ts'
-import { getKeySource } from '../../shared/signatures/scheme.ts'
 import type { LoopGuard } from '../delivery/loop-guard.ts'
 import type { Log } from '../log/log.ts'
 import type { ByteBudget } from '../util/byte-budget.ts'
@@ -13,9 +12,9 @@ import {
   type Delivery,
   type DueEvent,
   type EventOfRule,
-  toAccepted,
+  type Status,
 } from './delivery.ts'
-import { checkBodyTimestamp, getLateSeconds } from './delivery-id.ts'
+import { checkBodyTimestamp, getLateSeconds } from './read-delivery.ts'
 import { createEvent } from './events/accepted-event.ts'
 import type { KeptPayloads } from './events/kept-payloads.ts'
 import { loadMultipart } from './forms.ts'
@@ -120,10 +119,10 @@ export const findRemoteKey = (
   { remoteKeys }: PipelineParts,
 ): Promise<undefined> | undefined => {
   const { webhook, headers, body } = delivery
-  const source = getKeySource(webhook.scheme)
+  const { keySource } = webhook
   return (
-    source &&
-    remoteKeys.find(source, headers, required(body).bytes).then((key) => {
+    keySource &&
+    remoteKeys.find(keySource, headers, required(body).bytes).then((key) => {
       delivery.remoteKey = key
       return undefined
     })
@@ -167,6 +166,9 @@ export const limitRate = ({ webhook, decision }: Delivery, parts: PipelineParts)
   if (webhook.rateLimit && !isRepeat)
     parts.rateLimits.count(webhook.path, webhook.rateLimit, performance.now())
 }
+
+const toAccepted = ({ reply }: Delivery, id: string, status: Status): Accepted =>
+  reply ? { id, status, reply } : { id, status }
 
 /** Answers a delivery that runs no agent. */
 export const answerWithoutRun = (

@@ -116,22 +116,27 @@ export const expandFileName = (template: Template, scope: EventScope): string =>
 
 const namePart = (path: Path, scope: EventScope): string => {
   const given = valueAt(scope, path)
-  const name = toPlaceholder(path)
-  if (typeof given === 'object' && given !== null) throw invalid(name, 'is no text in this event')
+  const refuse = (reason: string) => invalid(toPlaceholder(path), reason)
+  if (typeof given === 'object' && given !== null) throw refuse('is no text in this event')
   const value = textOfValue(given)
-  if (value.trim() === '') throw invalid(name, 'is empty in this event')
-  if (value.length > maxNameLength)
-    throw invalid(name, `is longer than ${maxNameLength} characters`)
-  if (/[/\\]/.test(value)) throw invalid(name, 'has a slash in this event')
-  if (value.includes('..') || value === '.') throw invalid(name, 'has dots that lead elsewhere')
+  if (value.trim() === '') throw refuse('is empty in this event')
+  if (value.length > maxNameLength) throw refuse(`is longer than ${maxNameLength} characters`)
+  if (/[/\\]/.test(value)) throw refuse('has a slash in this event')
+  if (value.includes('..') || value === '.') throw refuse('has dots that lead elsewhere')
   // Also direction characters: they show `fdp.exe` as `exe.pdf`.
-  if (/[\p{Cc}\p{Bidi_Control}\u2028\u2029]/u.test(value))
-    throw invalid(name, 'has control characters')
+  if (/[\p{Cc}\p{Bidi_Control}\u2028\u2029]/u.test(value)) throw refuse('has control characters')
   return value
 }
 
 const invalid = (name: string, reason: string) =>
   new DoorwardError('target-invalid', `the file name cannot be made: ${name} ${reason}`)
+
+/** True when no target can be used, which is known before the agent runs. */
+export const hasNoWayOut = ({
+  targets,
+}: {
+  readonly targets: readonly ResolvedTarget[]
+}): boolean => targets.length > 0 && targets.every(({ kind }) => kind === 'invalid')
 
 /** The initial results for these targets. */
 export const waitingFor = (

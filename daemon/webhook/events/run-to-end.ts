@@ -9,7 +9,7 @@ import type { EventChanges } from '../../events/event-record.ts'
 import type { EventStore } from '../../events/event-store.ts'
 import type { Log } from '../../log/log.ts'
 import { isCancelled } from '../../util/abort.ts'
-import { deliveredEnd, openPlaces, waitingFor, withResult } from '../targets.ts'
+import { deliveredEnd, hasNoWayOut, openPlaces, waitingFor, withResult } from '../targets.ts'
 import type { AcceptedEvent } from './accepted-event.ts'
 import { type AskParts, createAsk } from './ask.ts'
 
@@ -131,10 +131,6 @@ const createBringToTargets =
     await deliver(targets, answered, { only, signal, changed })
     return results
   }
-
-/** True when no target can be used, which is known before the agent runs. */
-export const hasNoWayOut = ({ targets }: AcceptedEvent): boolean =>
-  targets.length > 0 && targets.every(({ kind }) => kind === 'invalid')
 
 export const describeAnswer = ({ cut, note }: Answer, notes: readonly string[]): string =>
   [

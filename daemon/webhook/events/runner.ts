@@ -8,9 +8,9 @@ import { cancelled, isCancelled } from '../../util/abort.ts'
 import type { SeenDeliveries } from '../dedupe.ts'
 import type { RunBudgets } from '../rules/budgets.ts'
 import type { EventGroups } from '../rules/groups.ts'
-import { waitingAgain, waitingFor } from '../targets.ts'
+import { hasNoWayOut, waitingAgain, waitingFor } from '../targets.ts'
 import type { AcceptedEvent, RetryableEvents } from './accepted-event.ts'
-import { createRunToEnd, failedEnd, hasNoWayOut, type RunToEndParts } from './run-to-end.ts'
+import { createRunToEnd, failedEnd, type RunToEndParts } from './run-to-end.ts'
 
 /*
  * The second half of the story of a delivery, after the response to the sender:

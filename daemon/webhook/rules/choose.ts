@@ -1,8 +1,9 @@
 import type { EventName, Rule } from '../../../shared/config/rule.ts'
+import type { Condition, Filter, ValueCondition } from '../../../shared/filter/conditions.ts'
 import type { SignatureScheme } from '../../../shared/signatures/scheme.ts'
 import { valueAt } from '../../util/payload-path.ts'
 import type { CompiledRule, CompiledWebhook } from '../compiled-webhook.ts'
-import { type FilterScope, firstMismatch } from './filter.ts'
+import type { EventScope } from '../read-delivery.ts'
 import type { Payload } from '../body.ts'
 import type { SignatureHeaders } from '../signatures/header.ts'
 
@@ -53,6 +54,33 @@ export const isNamed = (names: readonly EventName[], kind: EventKind | undefined
       name === kind.event ||
       name === full ||
       (name.endsWith('.*') && `${full}.`.startsWith(name.slice(0, -1))),
+  )
+}
+
+/** What a filter reads of a delivery. */
+export type FilterScope = Pick<EventScope, 'event' | 'headers'>
+
+/** The first condition that does not match, undefined when all match. */
+export const firstMismatch = (scope: FilterScope, filter: Filter): Condition | undefined =>
+  filter.find((condition) => !holds(scope, condition))
+
+export const holds = (scope: FilterScope, condition: Condition): boolean => {
+  if (condition.kind === 'value') return holdsFor(valueAt(scope, condition.path), condition)
+  const isAny = condition.filters.some((filter) => firstMismatch(scope, filter) === undefined)
+  return condition.kind === 'any' ? isAny : !isAny
+}
+
+/**
+ * With `[*]` in the path one of the values has to be accepted by all tests. A negated test has to accept
+ * none of them, so it also holds for a missing path.
+ */
+const holdsFor = (value: unknown, { isList, tests }: ValueCondition): boolean => {
+  if (!isList) return tests.every(({ accepts, isNegated }) => accepts(value) !== isNegated)
+  const values: readonly unknown[] = Array.isArray(value) ? value : []
+  const wanted = tests.filter(({ isNegated }) => !isNegated)
+  return (
+    (wanted.length === 0 || values.some((item) => wanted.every(({ accepts }) => accepts(item)))) &&
+    !tests.some(({ isNegated, accepts }) => isNegated && values.some(accepts))
   )
 }
 

@@ -8,7 +8,7 @@ import {
 import { prefixHint } from '../../../shared/config/warnings.ts'
 import { each, formatPath, type Path, startsWithEvent } from '../../../shared/paths.ts'
 import { valueAt } from '../../util/payload-path.ts'
-import { type FilterScope, holds } from './filter.ts'
+import { type FilterScope, holds } from './choose.ts'
 
 type Row = Explanation['filter'][number]
 

@@ -10,11 +10,13 @@ import { keyBytes } from '../../../shared/signatures/secrets.ts'
 import type { CompiledWebhook, KnownSecrets } from '../compiled-webhook.ts'
 import {
   type GivenSignature,
+  hasSignature,
   readSignature,
+  type RequestLine,
   type SignatureHeaders,
   toMilliseconds,
 } from './header.ts'
-import { hasSignature, readTokens, type RequestLine } from './token.ts'
+import { readTokens } from './token.ts'
 import { toSignedValues } from './verify.ts'
 
 /*

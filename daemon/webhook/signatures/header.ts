@@ -1,3 +1,4 @@
+import type { KeyObject } from 'node:crypto'
 import { DoorwardError } from '../../../shared/errors.ts'
 import type { SignatureForm } from '../../../shared/signatures/form.ts'
 
@@ -151,4 +152,38 @@ const getId = (headers: SignatureHeaders, { signs }: SignatureForm, name: string
   const next = signs[signs.indexOf('{id}') + 1] ?? '{body}'
   if (/^[\x21-\x7e]{1,256}$/.test(id) && (next.startsWith('{') || !id.includes(next))) return id
   throw invalid(`${name} is empty, too long, or has a character that no id may have`)
+}
+
+/** The first line of a request, as it was sent. */
+export type RequestLine = {
+  readonly method?: string | undefined
+  readonly url?: string | undefined
+  /** The key of a sender that publishes its keys, fetched for this request. */
+  readonly remoteKey?: KeyObject
+}
+
+/** True for a request that has a signature or token of this form, right or wrong. */
+export const hasSignature = (
+  { in: place, header, query = '' }: SignatureForm,
+  headers: SignatureHeaders,
+  line: RequestLine,
+): boolean => {
+  switch (place) {
+    case undefined:
+      // Some are a part of the body.
+      return header === '' || headers[header] !== undefined
+    case 'bearer':
+    case 'basic':
+      return (headers[header] ?? []).some((value) => value.toLowerCase().startsWith(`${place} `))
+    case 'query':
+      return readQuery(line).has(query)
+    case 'field':
+      return true
+  }
+}
+
+/** The parameters of the query of a request. */
+export const readQuery = ({ url = '' }: RequestLine): URLSearchParams => {
+  const start = url.indexOf('?')
+  return new URLSearchParams(start === -1 ? '' : url.slice(start + 1))
 }

@@ -1,37 +1,9 @@
-import { createHash, type KeyObject, timingSafeEqual } from 'node:crypto'
+import { createHash, timingSafeEqual } from 'node:crypto'
 import { DoorwardError } from '../../../shared/errors.ts'
 import type { SignatureForm } from '../../../shared/signatures/form.ts'
 import { valueAt } from '../../util/payload-path.ts'
 import type { Payload } from '../body.ts'
-import { invalid, oneValue, type SignatureHeaders } from './header.ts'
-
-/** The first line of a request, as it was sent. */
-export type RequestLine = {
-  readonly method?: string | undefined
-  readonly url?: string | undefined
-  /** The key of a sender that publishes its keys, fetched for this request. */
-  readonly remoteKey?: KeyObject
-}
-
-/** True for a request that has a signature or token of this form, right or wrong. */
-export const hasSignature = (
-  { in: place, header, query = '' }: SignatureForm,
-  headers: SignatureHeaders,
-  line: RequestLine,
-): boolean => {
-  switch (place) {
-    case undefined:
-      // Some are a part of the body.
-      return header === '' || headers[header] !== undefined
-    case 'bearer':
-    case 'basic':
-      return (headers[header] ?? []).some((value) => value.toLowerCase().startsWith(`${place} `))
-    case 'query':
-      return readQuery(line).has(query)
-    case 'field':
-      return true
-  }
-}
+import { invalid, oneValue, readQuery, type RequestLine, type SignatureHeaders } from './header.ts'
 
 /** Where a token is expected, in words. */
 export const describePlace = ({ in: place, header, query, fieldText }: SignatureForm): string => {
@@ -47,11 +19,6 @@ export const describePlace = ({ in: place, header, query, fieldText }: Signature
     case 'field':
       return `${fieldText} in the body`
   }
-}
-
-const readQuery = ({ url = '' }: RequestLine): URLSearchParams => {
-  const start = url.indexOf('?')
-  return new URLSearchParams(start === -1 ? '' : url.slice(start + 1))
 }
 
 /** A larger body is not parsed before its sender is known. */

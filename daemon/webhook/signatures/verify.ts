@@ -13,12 +13,14 @@ import { parseUnverified, toBodyHeaders } from '../body.ts'
 import { checkSpecial } from '../senders/special-checks.ts'
 import {
   type GivenSignature,
+  hasSignature,
   invalid,
   readSignature,
+  type RequestLine,
   type SignatureHeaders,
   toMilliseconds,
 } from './header.ts'
-import { checkToken, hasSignature, type RequestLine, tokenDigest } from './token.ts'
+import { checkToken, tokenDigest } from './token.ts'
 
 export type { RequestLine, SignatureHeaders }
 

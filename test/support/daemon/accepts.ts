@@ -1,4 +1,4 @@
-import { checkBodyTimestamp } from '../../../daemon/webhook/delivery-id.ts'
+import { checkBodyTimestamp } from '../../../daemon/webhook/read-delivery.ts'
 import { parse } from '../../../daemon/webhook/parse.ts'
 import type { SignatureHeaders } from '../../../daemon/webhook/signatures/header.ts'
 import { prepareVerifier, verify } from '../../../daemon/webhook/signatures/verify.ts'

@@ -7,7 +7,7 @@ import {
   headersNamed,
   webhooksByPath,
 } from '../../../daemon/webhook/compiled-webhook.ts'
-import { getDeliveryId } from '../../../daemon/webhook/delivery-id.ts'
+import { getDeliveryId } from '../../../daemon/webhook/read-delivery.ts'
 import type { Payload } from '../../../daemon/webhook/body.ts'
 import type { FetchedDelivery } from '../../../daemon/webhook/pipeline.ts'
 import { temporaryFolder } from '../temporary.ts'

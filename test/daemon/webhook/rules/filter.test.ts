@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { firstMismatch } from '../../../../daemon/webhook/rules/filter.ts'
+import { firstMismatch } from '../../../../daemon/webhook/rules/choose.ts'
 import { filterOf, isOneOf } from '../../../support/filter.ts'
 import { scopeOf } from '../../../support/scope.ts'
 

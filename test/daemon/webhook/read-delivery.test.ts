@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { getDeliveryId } from '../../../daemon/webhook/delivery-id.ts'
+import { getDeliveryId } from '../../../daemon/webhook/read-delivery.ts'
 import { hmacScheme, toScheme } from '../../../shared/signatures/described.ts'
 import type { SchemeName } from '../../../shared/signatures/presets.ts'
 import type { SignatureScheme } from '../../../shared/signatures/scheme.ts'
