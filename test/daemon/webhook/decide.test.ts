@@ -98,7 +98,11 @@ describe('the decision about a delivery', () => {
     assert.equal(decide(read(opened, 'ping'), own, 0).kind, 'handshake')
     assert.equal(decide(read(opened), own, 0).kind, 'own')
     const caughtUp = { ...own, isCaughtUp: () => true }
-    assert.equal(decide(read(opened, 'ping'), caughtUp, 0).kind, 'duplicate')
+    const ping = read(opened, 'ping')
+    assert.equal(decide(ping, caughtUp, 0).kind, 'handshake')
+    const source = { provider: 'github', repository: 'acme/door', hookId: 1 } as const
+    const polled = { ...ping, webhook: { ...ping.webhook, source } }
+    assert.equal(decide(polled, caughtUp, 0).kind, 'duplicate')
   })
 
   it('changes nothing: the same delivery is decided the same again', () => {
