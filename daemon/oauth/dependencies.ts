@@ -48,6 +48,8 @@ export type OAuthDependencies = {
   readonly elsewhere?: () => Promise<Tokens['access'] | undefined>
   /** The pause between two requests of a device login; by default the clock. */
   readonly wait?: Wait
+  /** How long a login waits for the user; by default ten minutes. */
+  readonly loginTimeoutMs?: number
 }
 
 export type TokenRequest = {

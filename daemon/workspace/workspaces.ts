@@ -33,6 +33,9 @@ type WorkspacesParts = {
 const tokenValidityMs = 10 * 60_000
 const trimEveryMs = 60 * 60_000
 
+/** A mirror that was not used for so long is removed. */
+const keepMs = 30 * 24 * 60 * 60_000
+
 /** All mirrors and worktrees of a home, whatever the configuration is. */
 export class Workspaces {
   readonly store: WorkspaceStore
@@ -55,7 +58,7 @@ export class Workspaces {
   async trim({ workspaces }: Gateway): Promise<void> {
     if (performance.now() - this.#trimmedAt < trimEveryMs) return
     this.#trimmedAt = performance.now()
-    const limits = { maxBytes: workspaces.max_size, keepMs: workspaces.keep }
+    const limits = { maxBytes: workspaces.max_size, keepMs }
     await this.store.trim(limits).catch(() => undefined)
   }
 

@@ -1,11 +1,29 @@
-import type { z } from 'zod'
-import { agentSchema } from '../agents/schema.ts'
+import { z } from 'zod'
 import { type ConfigName, fileSchemas } from './schema.ts'
 import { didYouMean } from '../text.ts'
 import type { Problem, YamlFile, YamlPath } from './yaml.ts'
 
+/** Keys that no longer exist, by section and name, and what to do instead. */
+const droppedKeys: Readonly<Record<string, string>> = {
+  'oauth.login_timeout': 'remove it: a login waits for ten minutes',
+  'oauth.refresh_ahead': 'remove it: a token is renewed five minutes before it expires',
+  'providers.callback_port':
+    'remove it, and register the port of oauth.callback_port (53174) at the provider',
+  'webhooks.deliver_empty':
+    'remove it, and let the prompt ask for a sentence where there is nothing to say: an empty answer is delivered nowhere',
+  'workspaces.keep':
+    'remove it: a mirror that was not used for 30 days is removed; workspaces.max_size limits all of them',
+}
+
+/** The keys that a map may have, by the list of those that are unknown; zod keeps this list in its issue. */
+const knownKeys = new WeakMap<readonly string[], readonly string[]>()
+
 /** Our message for an issue of zod, as the `error` of `safeParse`. A message of the schema wins over it. */
 export const describeIssue = (issue: z.core.$ZodRawIssue): string => {
+  if (issue.code === 'unrecognized_keys') {
+    if (issue.inst instanceof z.ZodObject) knownKeys.set(issue.keys, Object.keys(issue.inst.shape))
+    return 'unknown key'
+  }
   if (issue.code === 'invalid_type') return mustBe([toKind(issue.expected)], issue.input)
   if (issue.code === 'invalid_value') {
     const { values, input } = issue
@@ -30,17 +48,10 @@ export const toProblems = (
   file: YamlFile,
   value: unknown,
 ): Problem[] => {
-  const path = issue.path.map((part) => (typeof part === 'symbol' ? String(part) : part))
+  const path = toYamlPath(issue.path)
   if (issue.code === 'unrecognized_keys') {
-    const known = keysAt(name, path, value)
-    const all = known.length === 0 ? undefined : `known: ${known.join(', ')}${pathHint(path)}`
-    return issue.keys.map((key) =>
-      file.problemAt(
-        [...path, key],
-        'unknown key',
-        didYouMean(key, known) ?? byWord(key, known) ?? all,
-      ),
-    )
+    const known = knownKeys.get(issue.keys) ?? []
+    return issue.keys.map((key) => toUnknownKey(file, path, key, known))
   }
   if (issue.code === 'invalid_union') return unionProblems(issue, path, name, file, value)
   if (issue.code === 'invalid_key') {
@@ -48,7 +59,7 @@ export const toProblems = (
     return [file.problemAt(path, reason)]
   }
   if (path.length === 0) {
-    const known = keysAt(name, path, value)
+    const known = Object.keys(fileSchemas[name].shape)
     const hint =
       known.length === 1 ? `the file begins with ${known[0]}:` : `known: ${known.join(', ')}`
     return [file.problemAt(path, issue.message, hint)]
@@ -60,6 +71,22 @@ export const toProblems = (
     return [file.problemAt(path, issue.message, meant)]
   }
   return [file.problemAt(path, issue.message)]
+}
+
+const toYamlPath = (path: readonly PropertyKey[]): (string | number)[] =>
+  path.map((part) => (typeof part === 'symbol' ? String(part) : part))
+
+const toUnknownKey = (
+  file: YamlFile,
+  path: YamlPath,
+  key: string,
+  known: readonly string[],
+): Problem => {
+  const at = [...path, key]
+  const instead = droppedKeys[`${path[0]}.${key}`]
+  if (instead !== undefined) return file.problemAt(at, 'this key no longer exists', instead)
+  const all = known.length === 0 ? undefined : `known: ${known.join(', ')}${pathHint(path)}`
+  return file.problemAt(at, 'unknown key', didYouMean(key, known) ?? byWord(key, known) ?? all)
 }
 
 /** For a map in a filter that follows the shape of the payload. */
@@ -144,39 +171,19 @@ const toKind = (type: string): string =>
     record: 'a map',
   })[type] ?? `a ${type}`
 
-/** The keys that the schema allows for a map at this path. */
-const keysAt = (name: ConfigName, path: YamlPath, value: unknown): string[] => {
-  if (name === 'agents' && path.length === 2) {
-    const kind = getValueAt(value, [...path, 'kind'])
-    const option = agentSchema.options.find((candidate) => candidate.shape.kind.value === kind)
-    return Object.keys(option?.shape ?? {})
-  }
-  let schemas: unknown[] = unwrap(fileSchemas[name])
-  for (const part of path) schemas = schemas.map((schema) => inside(schema, part)).flatMap(unwrap)
-  return schemas.flatMap((schema) => (hasShape(schema) ? Object.keys(schema.shape) : []))
+/** The value without its unknown keys: the rest can be checked. */
+export const withoutUnknownKeys = (
+  value: unknown,
+  issues: readonly z.core.$ZodIssue[],
+): unknown => {
+  const copy = structuredClone(value)
+  for (const issue of issues)
+    if (issue.code === 'unrecognized_keys') {
+      const map = getValueAt(copy, toYamlPath(issue.path)) as Record<string, unknown>
+      for (const key of issue.keys) delete map[key]
+    }
+  return copy
 }
-
-const inside = (schema: unknown, part: string | number): unknown => {
-  const def = getDefinition(schema)
-  const ofKey = hasShape(schema) ? schema.shape[String(part)] : undefined
-  return ofKey ?? def?.['element'] ?? def?.['valueType'] ?? def?.['catchall']
-}
-
-/** The schema without what wraps it; all branches of a union. */
-const unwrap = (schema: unknown): unknown[] => {
-  const { innerType, options, getter } = getDefinition(schema) ?? {}
-  if (typeof getter === 'function') return unwrap(getter())
-  if (Array.isArray(options)) return options.flatMap(unwrap)
-  return innerType === undefined ? [schema] : unwrap(innerType)
-}
-
-const getDefinition = (schema: unknown): Record<string, unknown> | undefined =>
-  typeof schema === 'object' && schema !== null && 'def' in schema
-    ? (schema.def as Record<string, unknown>)
-    : undefined
-
-const hasShape = (schema: unknown): schema is { shape: Record<string, unknown> } =>
-  typeof schema === 'object' && schema !== null && 'shape' in schema
 
 /** The value at a path of plain maps and lists. Reads own properties only. */
 export const getValueAt = (value: unknown, path: YamlPath): unknown =>

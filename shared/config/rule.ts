@@ -2,6 +2,7 @@ import { DoorwardError } from '../errors.ts'
 import type { Path } from '../paths.ts'
 import {
   type ContextName,
+  isFixed,
   parsePrompt,
   parseTemplate,
   pathsIn,
@@ -11,8 +12,15 @@ import {
 import { didYouMean, type Rate } from '../text.ts'
 import { isCliKind } from '../agents/clis.ts'
 import { type Filter, parseFilter, valueConditions } from '../filter/conditions.ts'
-import type { Agent } from './schema.ts'
-import { parseTarget, type Target, targetPaths } from '../targets/targets.ts'
+import {
+  isOwnFile,
+  ownChat,
+  parseTarget,
+  resolveTargetFile,
+  type Target,
+  targetPaths,
+} from '../targets/targets.ts'
+import type { Agent, Gateway } from './schema.ts'
 import type { RuleEntry } from './webhook-schema.ts'
 import {
   parseWorkspace,
@@ -42,8 +50,6 @@ export type Rule = {
   /** Bytes of each. */
   readonly contextLimit: number
   readonly targets: readonly Target[]
-  /** Whether an empty answer is delivered. */
-  readonly deliverEmpty: boolean
   /** Of the events with one key the newest runs. */
   readonly coalesce: Coalesce | undefined
   /** Whether a comment replaces the earlier one. */
@@ -65,9 +71,6 @@ export type Coalesce = {
 /** `pull_request`, `pull_request.opened`, or `invoice.*` for all that begin so. */
 export type EventName = string
 
-/** The fields of a rule that match the schema. */
-export type ValidRuleFields = { readonly [Key in keyof RuleEntry]?: RuleEntry[Key] | undefined }
-
 /** The parsed fields of one rule that are given and valid. */
 export type ParsedRule = Partial<
   Pick<
@@ -76,14 +79,26 @@ export type ParsedRule = Partial<
   >
 >
 
-/** Checks what a schema cannot in the fields of a rule, which stand at `place` of the file. */
-export const checkRule = (
-  entry: ValidRuleFields,
+/** What the fields of webhooks.yaml are checked against. */
+export type WebhookContext = {
+  readonly file: YamlFile
+  readonly problems: Problem[]
+  readonly agents: ReadonlyMap<string, Agent>
+  /** The names of all agents, also of those with problems; undefined where any name may be valid. */
+  readonly agentNames: readonly string[] | undefined
+  /** Undefined for a gateway.yaml with problems. */
+  readonly gateway: Gateway | undefined
+  /** Where files of the daemon are; without it any file may be a target. */
+  readonly homeFolder: string | undefined
+}
+
+/** Parses the fields of a rule, which stand at `place` of the file, and reports what cannot be. */
+export const parseRule = (
+  entry: Partial<RuleEntry>,
   place: YamlPath,
-  agentNames: readonly string[] | undefined,
-  file: YamlFile,
-  problems: Problem[],
+  context: WebhookContext,
 ): ParsedRule => {
+  const { file, problems, agentNames } = context
   const at = (key: YamlPath, reason: string, hint?: string) =>
     problems.push(file.problemAt([...place, ...key], reason, hint))
   const attempt = <Value>(key: YamlPath, read: () => Value): Value[] => {
@@ -96,39 +111,91 @@ export const checkRule = (
     }
   }
 
-  const { on, agent, prompt_template: template, filter, deliver_to: deliverTo } = entry
-  const [coalesce] = entry.coalesce ? parseCoalesce(entry.coalesce, attempt) : []
-  const { workspace: code } = entry
+  const { on, agent, prompt_template: template, filter, workspace, deliver_to: deliverTo } = entry
   if (agent !== undefined && agentNames && !agentNames.includes(agent))
     at(
       ['agent'],
       `unknown agent "${agent}"`,
       didYouMean(agent, agentNames) ?? `known: ${agentNames.join(', ') || 'none'}`,
     )
+  const [coalesce] = entry.coalesce ? parseCoalesce(entry.coalesce, attempt) : []
   const [prompt] =
     template === undefined ? [] : attempt(['prompt_template'], () => parsePrompt(template))
   const conditions = parseFilter(filter ?? {}, {
     report: (key, reason, hint) => at(['filter', ...key], reason, hint),
     plainTextAt: (key) => file.plainTextAt([...place, 'filter', ...key]),
   })
-  const [workspace] = code ? attempt(['workspace'], () => parseWorkspace(code)) : []
-  const targets = [deliverTo ?? []]
-    .flat()
-    .flatMap((text, position) =>
-      attempt(Array.isArray(deliverTo) ? ['deliver_to', position] : ['deliver_to'], () =>
-        parseTarget(text),
-      ),
-    )
-    .filter(({ kind }) => kind !== 'none')
+  const [code] = workspace ? attempt(['workspace'], () => parseWorkspace(workspace)) : []
+  const targets = [deliverTo ?? []].flat().flatMap((text, index) => {
+    const key = Array.isArray(deliverTo) ? ['deliver_to', index] : ['deliver_to']
+    return attempt(key, () => {
+      const target = parseTarget(text)
+      const missing = findMissingSetting(target, context)
+      if (missing) at(key, missing.reason, missing.hint)
+      return target
+    })
+  })
   return {
     ...(on && { on: [on].flat() }),
     ...(filter && { filter: conditions }),
     ...(prompt && { prompt }),
-    ...(workspace && { workspace }),
+    ...(code && { workspace: code }),
     ...(entry.context && { context: entry.context }),
-    ...(deliverTo !== undefined && { targets }),
+    ...(deliverTo !== undefined && { targets: targets.filter(({ kind }) => kind !== 'none') }),
     ...(coalesce && { coalesce }),
     ...(entry.update !== undefined && { update: entry.update }),
+  }
+}
+
+type MissingSetting = { readonly reason: string; readonly hint: string }
+
+/** What gateway.yaml lacks for a target, and a file target that is one of doorward's own files. */
+const findMissingSetting = (
+  target: Target,
+  { gateway, homeFolder }: WebhookContext,
+): MissingSetting | undefined => {
+  if (target.kind === 'file') {
+    // A value of an event is only a part of a name and cannot leave the folder.
+    const example = target.path.parts.map((part) => (typeof part === 'string' ? part : 'x'))
+    const isOwn =
+      homeFolder !== undefined &&
+      isOwnFile(resolveTargetFile(example.join(''), homeFolder), homeFolder)
+    if (!isOwn) return undefined
+    return {
+      reason: "one of doorward's own files, which answers must not overwrite",
+      hint: 'choose another path: file:answers.md',
+    }
+  }
+  if (!gateway) return undefined
+  if (target.kind === 'pull-request' && gateway.queue.engine === 'nats')
+    return {
+      reason: 'not with queue.engine: nats, as the commit is on the machine of the agent',
+      hint: 'let this webhook run on a machine with queue.engine: memory',
+    }
+  if (target.kind === 'telegram') {
+    const { token_env: token, me } = gateway.targets.telegram
+    const isOwnChat = target.address.source === ownChat
+    const missing = token === undefined ? 'token_env' : isOwnChat && me === undefined ? 'me' : ''
+    if (missing === '') return undefined
+    return {
+      reason: `targets.telegram.${missing} is missing in gateway.yaml`,
+      hint:
+        missing === 'me'
+          ? 'write the number of your own chat'
+          : 'name the variable with the token of your bot',
+    }
+  }
+  if ((target.kind !== 'discord' && target.kind !== 'http') || !isFixed(target.address))
+    return undefined
+  const { kind } = target
+  const { source: name } = target.address
+  const known = Object.keys(gateway.targets[kind])
+  if (known.includes(name)) return undefined
+  const all = `known: ${known.join(', ')}`
+  const define = `define it under targets.${kind}.${name} in gateway.yaml`
+  return {
+    reason: `unknown ${kind} target "${name}"`,
+    hint: didYouMean(name, known) ?? (known.length > 0 ? all : define),
   }
 }
 
@@ -167,16 +234,15 @@ export const scopePaths = ({
   ...targets.flatMap(targetPaths),
 ]
 
-/** Throws `internal` for a rule that was not checked. */
-export const compileRule = (
+/** A rule of checked fields; undefined without a valid agent or prompt, which was reported. */
+export const toRule = (
   entry: RuleEntry & { readonly name?: string },
-  agents: Readonly<Record<string, Agent>>,
+  agents: ReadonlyMap<string, Agent>,
   { on, prompt, filter = [], workspace, context = [], targets = [], coalesce }: ParsedRule,
-): Rule => {
+): Rule | undefined => {
   const { agent: agentName = '' } = entry
-  const agent = agents[agentName]
-  if (!agent || !prompt)
-    throw new DoorwardError('internal', `a rule with agent ${agentName} was not checked`)
+  const agent = agents.get(agentName)
+  if (!agent || !prompt) return undefined
   return {
     name: entry.name,
     on,
@@ -189,7 +255,6 @@ export const compileRule = (
     context,
     contextLimit: entry.context_limit ?? usualContextBytes,
     targets,
-    deliverEmpty: entry.deliver_empty ?? false,
     coalesce,
     update: entry.update ?? false,
     allowsWorkflows: entry.allow_workflows ?? false,

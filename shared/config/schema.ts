@@ -80,9 +80,6 @@ export const providerSchema = z.strictObject({
     .enum(['127.0.0.1', 'localhost'])
     .optional()
     .describe('Host of the redirect URI. Default 127.0.0.1; localhost for microsoft and notion.'),
-  callback_port: port
-    .optional()
-    .describe('Port of the redirect URI of this provider. Default: oauth.callback_port.'),
   git_hosts: z
     .array(
       z
@@ -139,11 +136,6 @@ export const gatewayFileSchema = z.strictObject({
         .describe(
           'Port of the login callback, open only while a login waits; 0 takes any free port, if the provider allows it. Default 53174.',
         ),
-      login_timeout: duration('10m', 'How long a login waits for you.'),
-      refresh_ahead: duration(
-        '5m',
-        'How long before it expires an access token is renewed; not where a refresh ends the old token, as at GitHub.',
-      ),
     })
     .prefault({}),
   tokens: z
@@ -231,7 +223,6 @@ export const gatewayFileSchema = z.strictObject({
         '10gb',
         'Mirrors of repositories that were not used for longest are removed above it.',
       ),
-      keep: duration('30d', 'A mirror that was not used for so long is removed.'),
     })
     .prefault({}),
   providers: z

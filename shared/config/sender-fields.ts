@@ -35,10 +35,7 @@ export const senderFields = {
 }
 
 type SenderEntry = z.output<z.ZodObject<typeof senderFields>>
-type ValidFields = { readonly [Key in keyof SenderEntry]?: SenderEntry[Key] | undefined } & {
-  readonly signature_scheme?: string | undefined
-  readonly secret_env?: unknown
-}
+type Fields = SenderEntry & { readonly signature_scheme: string; readonly secret_env?: unknown }
 
 const keyPairs = ['discord', 'sendgrid']
 const published = ['google-pubsub', 'aws-sns']
@@ -54,8 +51,8 @@ const sendersOf: { readonly [Field in keyof typeof senderFields]: readonly strin
 type Report = (key: readonly [string], reason: string, hint?: string) => void
 
 /** Reports fields that the sender does not have, and missing ones without which nothing can be proved. */
-export const checkSenderFields = (entry: ValidFields, report: Report): void => {
-  const { signature_scheme: scheme = 'hmac', secret_env: secret } = entry
+export const checkSenderFields = (entry: Fields, report: Report): void => {
+  const { signature_scheme: scheme, secret_env: secret } = entry
   for (const field of Object.keys(sendersOf) as (keyof typeof sendersOf)[]) {
     const senders = sendersOf[field]
     if (entry[field] !== undefined && entry[field] !== false && !senders.includes(scheme))

@@ -35,18 +35,23 @@ const findPlaceFault = (text: string): string | undefined => {
   }
 }
 
-/** The fields that describe an HMAC. */
+const usualHeader = 'x-hub-signature-256'
+
+/** The fields that describe an HMAC. Their defaults are in `readScheme`: what is not given stays undefined. */
 const hmacFields = {
   signature_header: headerName
-    .prefault('x-hub-signature-256')
-    .describe('With hmac: header with the signature. Default x-hub-signature-256.'),
+    .optional()
+    .meta({ default: usualHeader })
+    .describe(`With hmac: header with the signature. Default ${usualHeader}.`),
   signature_algo: z
     .enum(['sha256', 'sha1', 'sha512'])
-    .default('sha256')
+    .optional()
+    .meta({ default: 'sha256' })
     .describe('With hmac: algorithm. Default sha256.'),
   signature_encoding: z
     .enum(['hex', 'base64', 'base64url'])
-    .default('hex')
+    .optional()
+    .meta({ default: 'hex' })
     .describe(
       'With hmac: encoding of the signature; hex digits may have either case. Default hex.',
     ),
@@ -75,14 +80,16 @@ const hmacFields = {
     .describe('With hmac: name of the signed time in the list of signature_param. Default: none.'),
   timestamp_unit: z
     .enum(['s', 'ms', 'iso'])
-    .default('s')
+    .optional()
+    .meta({ default: 's' })
     .describe('With hmac: Unix seconds, Unix milliseconds, or a date by ISO 8601. Default s.'),
   id_header: headerName
     .optional()
     .describe('With hmac: header with the signed id of a delivery. Default: none.'),
   secret_encoding: z
     .enum(['text', 'hex', 'base64'])
-    .default('text')
+    .optional()
+    .meta({ default: 'text' })
     .describe(
       'With hmac: how the secret becomes the key: as it is, or decoded; base64 may have whsec_ before it. Default text.',
     ),
@@ -105,14 +112,11 @@ export const signatureFields = {
 
 type SignatureEntry = z.output<z.ZodObject<typeof signatureFields>>
 
-/** The fields of an entry as far as they are valid. */
-type ValidFields = { readonly [Key in keyof SignatureEntry]?: SignatureEntry[Key] | undefined }
-
 type Report = (key: readonly [string], reason: string, hint?: string) => void
 
 /** Reports fields that do not go together. */
-export const checkSignatureFields = (entry: ValidFields, report: Report): void => {
-  const { signature_scheme: scheme = 'hmac', signed = '{body}' } = entry
+export const checkSignatureFields = (entry: SignatureEntry, report: Report): void => {
+  const { signature_scheme: scheme, signed = '{body}' } = entry
   refuseForeignFields(entry, scheme, report)
   if (scheme !== 'hmac') return
   try {
@@ -137,7 +141,7 @@ export const checkSignatureFields = (entry: ValidFields, report: Report): void =
 }
 
 /** The fields of `hmac` and of `token` go with these alone. */
-const refuseForeignFields = (entry: ValidFields, scheme: string, report: Report): void => {
+const refuseForeignFields = (entry: SignatureEntry, scheme: string, report: Report): void => {
   const groups = [
     ['hmac', Object.keys(hmacFields) as (keyof typeof hmacFields)[]],
     ['token', ['token_in']],
@@ -152,7 +156,7 @@ const refuseForeignFields = (entry: ValidFields, scheme: string, report: Report)
         )
 }
 
-type Checked = { readonly entry: ValidFields; readonly signed: string; readonly report: Report }
+type Checked = { readonly entry: SignatureEntry; readonly signed: string; readonly report: Report }
 
 /** A value that is signed has a place, and one with a place is signed. */
 const checkValue = (
@@ -173,11 +177,11 @@ const checkValue = (
 
 /** The headers that hold what proves the sender, and the field that says so. */
 export const findSignatureHeaders = (
-  entry: ValidFields,
+  entry: SignatureEntry,
 ): { readonly field: keyof SignatureEntry; readonly headers: readonly string[] } => {
   const {
-    signature_scheme: name = 'hmac',
-    signature_header: header = '',
+    signature_scheme: name,
+    signature_header: header = usualHeader,
     token_in: tokenIn,
   } = entry
   const { forms } = toScheme(name, { header, algorithm: 'sha256', prefix: '', tokenIn })
@@ -187,24 +191,22 @@ export const findSignatureHeaders = (
 }
 
 /** The scheme of a checked entry. */
-export const readScheme = (entry: SignatureEntry): SignatureScheme =>
-  toScheme(entry.signature_scheme, {
-    header: entry.signature_header,
-    algorithm: entry.signature_algo,
-    prefix: entry.signature_prefix ?? usualPrefix(entry),
-    encoding: entry.signature_encoding,
+export const readScheme = (entry: SignatureEntry): SignatureScheme => {
+  const { signature_algo: algorithm = 'sha256', signature_encoding: encoding = 'hex' } = entry
+  // As GitHub writes hex; senders of base64 mostly have none.
+  const isPrefixed = entry.signature_param === undefined && encoding === 'hex'
+  return toScheme(entry.signature_scheme, {
+    header: entry.signature_header ?? usualHeader,
+    algorithm,
+    prefix: entry.signature_prefix ?? (isPrefixed ? `${algorithm}=` : ''),
+    encoding,
     param: entry.signature_param,
     signs: parseSigned(entry.signed ?? '{body}'),
     timestampHeader: entry.timestamp_header,
     timestampParam: entry.timestamp_param,
-    timestampUnit: entry.timestamp_unit,
+    timestampUnit: entry.timestamp_unit ?? 's',
     idHeader: entry.id_header,
-    secret: entry.secret_encoding,
+    secret: entry.secret_encoding ?? 'text',
     tokenIn: entry.token_in,
   })
-
-/** As GitHub writes hex; senders of base64 mostly have none. */
-const usualPrefix = (entry: SignatureEntry): string =>
-  entry.signature_param === undefined && entry.signature_encoding === 'hex'
-    ? `${entry.signature_algo}=`
-    : ''
+}

@@ -77,10 +77,6 @@ const ruleFields = {
     .describe(
       'none, log, notify:desktop, file:<path>, slack:#channel, telegram:<chat>, discord:<name>, email:<address>, github:<owner>/<repo>#<number>, github-review:<owner>/<repo>#<N>, github-check:<owner>/<repo>@<sha>, pull-request:<owner>/<repo>, gitlab:<group>/<project>!<number> or http:<name>; a list delivers to each. Default none.',
     ),
-  deliver_empty: z
-    .boolean()
-    .optional()
-    .describe('With true, an empty answer is delivered too. Default false.'),
   update: z
     .boolean()
     .optional()
@@ -184,7 +180,6 @@ export const webhookSchema = z
     context: ruleFields.context,
     context_limit: ruleFields.context_limit,
     deliver_to: ruleFields.deliver_to,
-    deliver_empty: ruleFields.deliver_empty,
     update: ruleFields.update,
     allow_workflows: ruleFields.allow_workflows,
     dedupe: z

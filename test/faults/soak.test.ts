@@ -42,7 +42,7 @@ describe('a daemon that runs for a long time', function () {
     server = await startAuthorizationServer()
     elsewhere = await startTargetServer()
     const home = await temporaryHome({
-      gateway: `oauth: { callback_port: 0, login_timeout: 1m }
+      gateway: `oauth: { callback_port: 0 }
 events: { keep: 50 }
 providers: { ada: { issuer: '${server.issuer}', client_id: public } }
 targets: { http: { there: { url: '${elsewhere.origin}/t', secret_env: TARGET } } }

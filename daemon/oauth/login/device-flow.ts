@@ -21,7 +21,7 @@ type DeviceServices = {
   /** Aborted when the daemon stops. */
   readonly stopping: AbortSignal
   /** How long a login may be pending, in milliseconds. */
-  readonly loginTimeoutMs: () => number
+  readonly loginTimeoutMs: number
   readonly toKnownError: (attempt: Attempt, error: unknown) => DoorwardError
   readonly wait: Wait
 }
@@ -62,7 +62,7 @@ export class DeviceLogins {
       loginId: randomText(),
       ...login,
       scopes,
-      expiresAt: now + Math.min(lifetimeMs, loginTimeoutMs()),
+      expiresAt: now + Math.min(lifetimeMs, loginTimeoutMs),
       control: new AbortController(),
     }
     pending.add(attempt, now)

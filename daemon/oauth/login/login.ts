@@ -35,6 +35,8 @@ import { readStoredLogin, saveGrant } from './save-grant.ts'
 const exchangeLimitMs = 5000
 const saveLimitMs = 2000
 
+const usualLoginTimeoutMs = 10 * 60_000
+
 /**
  * Logins. Start: provider, client, endpoints, state and verifier, then the callback listener, and only then
  * the authorization URL. The user approves, and the browser opens the callback: state first, then issuer,
@@ -55,7 +57,7 @@ export class Logins {
 
   constructor(services: OAuthServices) {
     this.#services = services
-    const { gateway, wait = waitByClock } = services.dependencies
+    const { wait = waitByClock, loginTimeoutMs = usualLoginTimeoutMs } = services.dependencies
     const { revocations } = services
     this.#pending = new PendingLogins({
       // A revocation could end the new login.
@@ -67,7 +69,7 @@ export class Logins {
       saveGrant: this.#save,
       refuseWhenStopping: () => this.#refuseWhenStopping(),
       stopping: this.#closing.signal,
-      loginTimeoutMs: () => gateway.oauth.login_timeout,
+      loginTimeoutMs,
       toKnownError: this.#toKnownError,
       wait,
     })
@@ -163,9 +165,9 @@ export class Logins {
   }
 
   async #startInBrowser(login: LoginRequest, scopes: readonly string[]): Promise<StartedLogin> {
-    const { gateway, log } = this.#services.dependencies
+    const { gateway, log, loginTimeoutMs = usualLoginTimeoutMs } = this.#services.dependencies
     const { provider, client, endpoints } = login
-    const port = provider.callbackPort ?? gateway.oauth.callback_port
+    const port = gateway.oauth.callback_port
     const lease = await this.#callback.open(provider.redirectHost, port)
     if (!this.#acceptsNew) lease.release()
     this.#refuseWhenStopping()
@@ -179,7 +181,7 @@ export class Logins {
       codeVerifier: randomText(),
       ...(scopes.includes('openid') && { nonce: randomText() }),
       redirectUri: lease.redirectUri,
-      expiresAt: now + gateway.oauth.login_timeout,
+      expiresAt: now + loginTimeoutMs,
       control: new AbortController(),
     }
     this.#leases.set(attempt.loginId, lease)

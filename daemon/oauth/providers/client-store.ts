@@ -154,11 +154,11 @@ export const clientUnknown = (provider: Provider, callbackPort = 0): DoorwardErr
 
 /** The redirect URI to register; undefined where a provider needs none. */
 const getRedirectUri = (
-  { redirectHost, callbackPort, app }: Provider,
-  port: number,
+  { redirectHost, app }: Provider,
+  callbackPort: number,
 ): string | undefined => {
   if (app.redirect === 'none') return undefined
-  const own = app.redirect === 'any-port' ? 0 : (callbackPort ?? port)
+  const own = app.redirect === 'any-port' ? 0 : callbackPort
   const { origin } = new URL(`http://${redirectHost}:${own}`)
   return `${origin.replace(/:0$/, '')}/callback`
 }

@@ -26,8 +26,6 @@ export type Provider = {
   readonly scopeSeparator: string
   readonly authorizationParameters: Readonly<Record<string, string>>
   readonly redirectHost: RedirectHost
-  /** Port of the redirect URI, if it is not `oauth.callback_port`. */
-  readonly callbackPort?: number
   readonly clientId?: string
   readonly clientSecretEnv?: string
   readonly quirks: Quirks
@@ -111,7 +109,6 @@ const mergeProvider = (
     scopeSeparator: requesting?.scopeSeparator ?? ' ',
     authorizationParameters: requesting?.authorizationParameters ?? {},
     redirectHost: entry.redirect_host ?? template?.redirectHost ?? '127.0.0.1',
-    callbackPort: entry.callback_port,
     clientId: entry.client_id,
     clientSecretEnv: entry.client_secret_env,
     quirks: (entry.issuer === undefined ? requesting?.quirks : undefined) ?? {},

@@ -90,8 +90,7 @@ export class RefreshScheduler {
   schedule(provider: string, record: TokenRecord): void {
     if (this.#isClosed) return
     if (this.#endsOldToken(provider)) return this.#timers.clear(provider)
-    const { refresh_ahead: aheadMs } = this.#dependencies.gateway.oauth
-    const at = refreshTime(record, aheadMs, Math.random())
+    const at = refreshTime(record, Math.random())
     if (at === undefined) this.#timers.clear(provider)
     else this.#timers.set(provider, isFromFuture(record, Date.now()) ? Date.now() : at)
   }

@@ -3,6 +3,7 @@ import type { TokenRecord } from './token-record.ts'
 type Times = Pick<TokenRecord, 'obtainedAt' | 'expiresAt'>
 type Lifetime = Times & Pick<TokenRecord, 'refreshToken' | 'ended'>
 
+const aheadMs = 5 * 60_000
 const minRefreshMs = 1000
 const noticeableMs = 60_000
 const defaultValidityMs = 60_000
@@ -14,16 +15,12 @@ export const isRenewable = ({
 }: Pick<TokenRecord, 'refreshToken' | 'ended'>): boolean => refreshToken !== undefined && !ended
 
 /**
- * When to refresh an access token in the background, in milliseconds since 1970: `aheadMs` before it
+ * When to refresh an access token in the background, in milliseconds since 1970: five minutes before it
  * expires, or a third of its lifetime if that is less, and randomly up to a tenth of that earlier, so that
  * many tokens are not refreshed together; but not sooner than 1 s after it was obtained, whatever the
  * provider says about its lifetime. Undefined where it never expires or cannot be refreshed.
  */
-export const refreshTime = (
-  record: Lifetime,
-  aheadMs: number,
-  random: number,
-): number | undefined => {
+export const refreshTime = (record: Lifetime, random: number): number | undefined => {
   if (record.expiresAt === null || !isRenewable(record)) return undefined
   const ahead = Math.min(aheadMs, lifetimeMs(record) / 3)
   const wanted = Date.parse(record.expiresAt) - ahead * (1 + random / 10)

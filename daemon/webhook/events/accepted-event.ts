@@ -21,7 +21,7 @@ import type { KeptPayload } from './kept-payloads.ts'
 export type AcceptedEvent = {
   readonly webhook: Pick<
     CompiledRule,
-    'path' | 'agentName' | 'agent' | 'values' | 'deliverEmpty' | 'allowsWorkflows'
+    'path' | 'agentName' | 'agent' | 'values' | 'allowsWorkflows'
   >
   readonly receivedAt: Date
   readonly known: Known
@@ -112,10 +112,10 @@ export const toWire = ({
   detail: _detail,
   ...event
 }: AcceptedEvent): EventOnWire => {
-  const { path, agentName, agent, values, deliverEmpty, allowsWorkflows } = event.webhook
+  const { path, agentName, agent, values, allowsWorkflows } = event.webhook
   return {
     ...event,
-    webhook: { path, agentName, agent, values, deliverEmpty, allowsWorkflows },
+    webhook: { path, agentName, agent, values, allowsWorkflows },
     targets: event.targets.map((target) =>
       target.kind === 'invalid' ? { ...target, error: copyError(target.error) } : target,
     ),

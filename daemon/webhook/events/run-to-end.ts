@@ -90,7 +90,7 @@ export const createRunToEnd = (parts: RunToEndParts): RunToEnd => {
       stage = 'deliver'
       const nothingSent = { state: 'done', durations: { queuedMs, agentMs, deliverMs: 0 } } as const
       if (earlier.length === 0) return nothingSent
-      if (!event.webhook.deliverEmpty && isEmpty(text))
+      if (isEmpty(text))
         return { ...nothingSent, detail: 'the answer is empty: nothing was delivered' }
       // While the folder of a program that had answered was being removed.
       if (isCancelled(signal)) throw new DoorwardError('event-cancelled', 'it was cancelled')

@@ -132,10 +132,10 @@ describe('the decision about a delivery', () => {
     assert.ok(!JSON.stringify(wire).includes(event.prompt))
     const { targets, ...back } = fromWire(structuredClone(wire), event.prompt)
     const { webhook: rule, targets: made, detail: _detail, ...rest } = event
-    const { path, agentName, agent, values, deliverEmpty, allowsWorkflows } = rule
+    const { path, agentName, agent, values, allowsWorkflows } = rule
     assert.deepEqual(back, {
       ...rest,
-      webhook: { path, agentName, agent, values, deliverEmpty, allowsWorkflows },
+      webhook: { path, agentName, agent, values, allowsWorkflows },
     })
     const reasons = (given: typeof made) =>
       given.map((target) => (target.kind === 'invalid' ? target.error.message : target.text))

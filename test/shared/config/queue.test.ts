@@ -85,7 +85,7 @@ describe('the queue of several machines', () => {
   })
 
   it('does not deliver to pull-request', () => {
-    const workspace = 'workspace: { repo: /tmp/r, access: write }'
+    const workspace = 'workspace: { repo: /tmp/r, ref: main, access: write }'
     assert.throws(
       () =>
         check('role: receiver', `${workspace}, deliver_to: "pull-request:{{event.repository}}"`),

@@ -42,6 +42,7 @@ export const startOAuthApp = async (options: {
   readonly env?: NodeJS.ProcessEnv
   readonly home?: Home
   readonly wait?: Wait
+  readonly loginTimeoutMs?: number
   /** Of the process: where the keychain is. */
   readonly processEnv?: NodeJS.ProcessEnv
 }): Promise<OAuthApp> => {
@@ -63,6 +64,7 @@ export const startOAuthApp = async (options: {
       announced.emit('event')
     },
     ...(options.wait && { wait: options.wait }),
+    ...(options.loginTimeoutMs !== undefined && { loginTimeoutMs: options.loginTimeoutMs }),
     ...(options.processEnv && { processEnv: options.processEnv }),
   })
   const server = createServer(appOf(oauth).callback()).listen(0, '127.0.0.1')

@@ -110,7 +110,6 @@ export const startTestMachine = async ({
         agentName,
         agent,
         values: { eventText: 'plain', maxValueLength: undefined },
-        deliverEmpty: false,
         allowsWorkflows: false,
       },
       receivedAt: new Date(),

@@ -17,12 +17,7 @@ type PortFacts = {
 }
 
 /** Looks whether each port that is configured is free, and who holds it. */
-export const collectPorts = async ({ server, oauth, providers }: Gateway): Promise<PortFacts[]> => {
-  const callbacks = Object.entries(providers).flatMap(([name, entry]) =>
-    entry.callback_port === undefined
-      ? []
-      : [{ setting: `providers.${name}.callback_port`, port: entry.callback_port }],
-  )
+export const collectPorts = async ({ server, oauth }: Gateway): Promise<PortFacts[]> => {
   const wanted = [
     { what: 'main', setting: 'server.port', port: server.port, host: server.host },
     ...(server.public_port === undefined
@@ -35,9 +30,12 @@ export const collectPorts = async ({ server, oauth, providers }: Gateway): Promi
             host: server.host,
           } as const,
         ]),
-    ...[{ setting: 'oauth.callback_port', port: oauth.callback_port }, ...callbacks].map(
-      (callback) => ({ what: 'callback', host: '127.0.0.1', ...callback }) as const,
-    ),
+    {
+      what: 'callback',
+      setting: 'oauth.callback_port',
+      port: oauth.callback_port,
+      host: '127.0.0.1',
+    },
   ] as const
   return Promise.all(
     wanted.map(async ({ host, ...port }) => ({ ...port, ...(await collectPort(host, port.port)) })),

@@ -206,7 +206,7 @@ describe('device code at GitHub', () => {
     assert.equal((await app.ended(loginId)).status, 'cancelled')
   })
 
-  it('expires with the code where that is before login_timeout', async () => {
+  it('expires with the code where that is before the end of a login', async () => {
     github.fail({
       path: '/login/device/code',
       status: 200,

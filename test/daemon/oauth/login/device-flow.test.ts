@@ -30,9 +30,10 @@ describe('login by device code', () => {
   })
   after(() => server.close())
 
-  const startApp = async (oauth: object = {}) => {
+  const startApp = async (oauth: object = {}, more: object = {}) => {
     time = createManualTime()
     app = await startOAuthApp({
+      ...more,
       wait: time.wait,
       gateway: {
         oauth: { callback_port: 0, ...oauth },
@@ -153,8 +154,8 @@ describe('login by device code', () => {
     assert.deepEqual(await readdir(app.home.tokens), [])
   })
 
-  it('ends after login_timeout where that is shorter than the life of the code', async () => {
-    await startApp({ login_timeout: '100ms' })
+  it('ends with the time of a login where that is shorter than the life of the code', async () => {
+    await startApp({}, { loginTimeoutMs: 100 })
     const started = await start()
     assert.ok(Date.parse(started.expiresAt) <= Date.now() + 100)
     const login = await app.ended(started.loginId)

@@ -26,8 +26,9 @@ describe('end of a login', () => {
   })
   after(() => server.close())
 
-  const startApp = async (oauth: object = {}, provider: object = {}) => {
+  const startApp = async (oauth: object = {}, provider: object = {}, more: object = {}) => {
     app = await startOAuthApp({
+      ...more,
       gateway: {
         oauth: { callback_port: 0, ...oauth },
         providers: {
@@ -50,8 +51,8 @@ describe('end of a login', () => {
     assert.equal(app.events[0]?.code, 'login-denied')
   })
 
-  it('expires after login_timeout and closes the port', async () => {
-    await startApp({ login_timeout: '150ms' })
+  it('expires after a while and closes the port', async () => {
+    await startApp({}, {}, { loginTimeoutMs: 150 })
     const { loginId, authorizationUrl } = await app.start({ provider: 'mine' })
     const callback = await approve(authorizationUrl)
     const login = await app.ended(loginId)

@@ -37,7 +37,7 @@ describe('a login without a client', () => {
   })
 
   it('names the host and port that the provider is set to', () => {
-    const slack = errorOf('slack', { redirect_host: 'localhost', callback_port: 8080 })
+    const slack = errorOf('slack', { redirect_host: 'localhost' }, 8080)
     assert.match(slack.hint ?? '', / http:\/\/localhost:8080\/callback /)
     assert.match(errorOf('slack', undefined, 0).hint ?? '', / http:\/\/127\.0\.0\.1\/callback /)
   })

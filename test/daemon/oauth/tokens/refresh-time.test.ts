@@ -18,26 +18,25 @@ const record = (lifetimeSeconds: number | null) => ({
 const minute = 60_000
 
 describe('the time of a refresh', () => {
-  it('lies so long before the end as configured', () =>
-    assert.equal(refreshTime(record(3600), 5 * minute, 0), start + 55 * minute))
+  it('lies five minutes before the end', () =>
+    assert.equal(refreshTime(record(3600), 0), start + 55 * minute))
 
   it('lies a third of the lifetime before the end of a short one', () =>
-    assert.equal(refreshTime(record(60), 5 * minute, 0), start + 40_000))
+    assert.equal(refreshTime(record(60), 0), start + 40_000))
 
   it('comes up to a tenth earlier by chance, never later', () =>
-    assert.equal(refreshTime(record(3600), 5 * minute, 1), start + 54.5 * minute))
+    assert.equal(refreshTime(record(3600), 1), start + 54.5 * minute))
 
   for (const seconds of [0, 0.001, 1])
     it(`is 1 s away at least for a token that lives ${seconds} s`, () =>
-      assert.equal(refreshTime(record(seconds), 5 * minute, 1), start + 1000))
+      assert.equal(refreshTime(record(seconds), 1), start + 1000))
 
   for (const [why, token] of [
     ['that never ends', record(null)],
     ['that nothing renews', { ...record(3600), refreshToken: undefined }],
     ['whose refresh token is dead', { ...record(3600), ended: { at: at(1), cause: 'revoked' } }],
   ] as const)
-    it(`is undefined for a token ${why}`, () =>
-      assert.equal(refreshTime(token, 5 * minute, 0), undefined))
+    it(`is undefined for a token ${why}`, () => assert.equal(refreshTime(token, 0), undefined))
 
   it('is known of a token with a living refresh token alone', () => {
     assert.equal(isRenewable({ refreshToken: 'r' }), true)

@@ -24,7 +24,6 @@ const event: AcceptedEvent = {
     agentName: 'fixer',
     agent: { kind: 'echo', timeout: 1, concurrency: 1, output_limit: 1000 },
     values: { eventText: 'fenced', maxValueLength: 100 },
-    deliverEmpty: false,
     allowsWorkflows: false,
   },
   receivedAt: new Date(0),

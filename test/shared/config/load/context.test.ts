@@ -46,19 +46,22 @@ describe('the context of a rule', () => {
       'webhooks.yaml:8:9 webhooks[0].rules[1].context: prompt_template has {{context.diff}}, which this does not name (write context: [diff])',
     ],
     'a context that there is not': [
-      { webhooks: withPrompt('{{context.dif}}', `${workspace}    context: [dif]\n`) },
+      { webhooks: withPrompt('{{context.dif}}', workspace) },
       'webhooks.yaml:4:5 webhooks[0].prompt_template: {{context.dif}}: there is no such context: diff, files, commits, failed-logs, comments can be used (did you mean "diff"?)',
+    ],
+    'a context of a list that there is not': [
+      { webhooks: withPrompt('x', `${workspace}    context: [dif]\n`) },
       'webhooks.yaml:6:15 webhooks[0].context[0]: must be diff, files, commits, failed-logs or comments (did you mean "diff"?)',
     ],
     'a context elsewhere than in a prompt': [
       {
-        webhooks: withPrompt(
-          'x',
-          `    coalesce: { key: '{{context.diff}}' }\n    context_limit: 1b\n`,
-        ),
+        webhooks: withPrompt('x', `    coalesce: { key: '{{context.diff}}' }\n`),
       },
       'webhooks.yaml:5:17 webhooks[0].coalesce.key: {{context.diff}}: it can only stand in prompt_template, as {{context.diff}}: no filter, condition or variable can read it',
-      'webhooks.yaml:6:5 webhooks[0].context_limit: must be between 1kb and 2mb',
+    ],
+    'a limit that is too small': [
+      { webhooks: withPrompt('x', '    context_limit: 1b\n') },
+      'webhooks.yaml:5:5 webhooks[0].context_limit: must be between 1kb and 2mb',
     ],
   })
 

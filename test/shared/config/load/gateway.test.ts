@@ -49,11 +49,9 @@ describe('gateway.yaml', () => {
     ],
     'ports of callbacks that the daemon has itself': [
       {
-        gateway:
-          'server: { port: 4000, public_port: 4001 }\noauth: { callback_port: 4000 }\nproviders:\n  github: { callback_port: 4001 }\n  slack: { callback_port: 4002 }\n',
+        gateway: 'server: { port: 4000, public_port: 4001 }\noauth: { callback_port: 4000 }\n',
       },
       `gateway.yaml:2:10 oauth.callback_port: the same as server.port (${notForLogins})`,
-      `gateway.yaml:4:13 providers.github.callback_port: the same as server.public_port (${notForLogins})`,
     ],
     'the default port of callbacks for the daemon': [
       { gateway: 'server: { port: 53174 }\n' },
@@ -121,8 +119,7 @@ describe('gateway.yaml', () => {
       ]))
 
   it('takes any free port as often as it likes, and what DOORWARD_PORT has put aside', () => {
-    const free =
-      'server: { port: 0, public_port: 0 }\noauth: { callback_port: 0 }\nproviders: { slack: { callback_port: 0 } }\n'
+    const free = 'server: { port: 0, public_port: 0 }\noauth: { callback_port: 0 }\n'
     assert.deepEqual(linesOf({ gateway: free }), [])
     const same = 'server: { port: 4000 }\noauth: { callback_port: 4000 }\n'
     assert.deepEqual(linesOf({ gateway: same, env: { DOORWARD_PORT: '0' } }), [])
@@ -138,7 +135,7 @@ describe('gateway.yaml', () => {
   it('has the defaults that are documented', () => {
     assert.deepEqual(check({}).gateway, {
       server: { host: '127.0.0.1', port: 18_789, body_limit: 25 * 1024 ** 2, allow_remote: false },
-      oauth: { callback_port: 53_174, login_timeout: 600_000, refresh_ahead: 300_000 },
+      oauth: { callback_port: 53_174 },
       queue: {
         max_events: 1000,
         max_bytes: 256 * 1024 ** 2,
@@ -152,7 +149,7 @@ describe('gateway.yaml', () => {
       },
       events: { keep: 200 },
       tokens: { store: 'file' },
-      workspaces: { keep: 30 * 24 * 60 * 60_000, max_size: 10 * 1024 ** 3 },
+      workspaces: { max_size: 10 * 1024 ** 3 },
       providers: {},
       targets: {
         slack: {},

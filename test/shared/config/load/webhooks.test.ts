@@ -277,14 +277,17 @@ describe('rules of a webhook', () => {
     'two of one name, and one without an agent or a prompt': [
       {
         webhooks: rules(
-          '      - { name: a, agent: echo, prompt_template: x }\n      - { name: a, prompt_template: x }\n      - { name: b c, agent: eco }\n',
+          '      - { name: a, agent: echo, prompt_template: x }\n      - { name: a, prompt_template: x }\n      - { name: c, agent: eco }\n',
         ),
       },
       'webhooks.yaml:6:9 webhooks[0].rules[1].agent: missing (write it here, or at the webhook for all its rules)',
       'webhooks.yaml:6:11 webhooks[0].rules[1].name: there are two rules a (the first is in line 5)',
       'webhooks.yaml:7:9 webhooks[0].rules[2].prompt_template: missing (write it here, or at the webhook for all its rules)',
-      'webhooks.yaml:7:11 webhooks[0].rules[2].name: not the name of a rule (letters, digits, - _ and ., with a letter or a digit first)',
-      'webhooks.yaml:7:22 webhooks[0].rules[2].agent: unknown agent "eco" (did you mean "echo"?)',
+      'webhooks.yaml:7:20 webhooks[0].rules[2].agent: unknown agent "eco" (did you mean "echo"?)',
+    ],
+    'a rule whose name has a space': [
+      { webhooks: rules('      - { name: b c, agent: echo, prompt_template: x }\n') },
+      'webhooks.yaml:5:11 webhooks[0].rules[0].name: not the name of a rule (letters, digits, - _ and ., with a letter or a digit first)',
     ],
     'no rule, and a field that belongs to the webhook': [
       { webhooks: `${rules('', '    rules: []\n').split('    rules:\n')[0]}` },
@@ -296,7 +299,7 @@ describe('rules of a webhook', () => {
           '      - { name: a, agent: echo, prompt_template: x, secret_env: X, deliver_to: lg }\n',
         ),
       },
-      'webhooks.yaml:5:53 webhooks[0].rules[0].secret_env: unknown key (known: name, on, agent, prompt_template, filter, workspace, context, context_limit, deliver_to, deliver_empty, update, allow_workflows, event_text, max_value_length, accept_risk, coalesce, max_runs)',
+      'webhooks.yaml:5:53 webhooks[0].rules[0].secret_env: unknown key (known: name, on, agent, prompt_template, filter, workspace, context, context_limit, deliver_to, update, allow_workflows, event_text, max_value_length, accept_risk, coalesce, max_runs)',
       'webhooks.yaml:5:68 webhooks[0].rules[0].deliver_to: unknown target "lg" (did you mean "log"?)',
     ],
     'update without a comment that it could edit': [

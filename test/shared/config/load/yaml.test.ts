@@ -31,10 +31,10 @@ describe('a configuration file that is not good YAML', () => {
       'webhooks.yaml:5:5 the key agent is defined twice',
     ],
     'a key that is defined twice, beside other faults': [
-      { webhooks: webhook('    agent: eco\n    dedupe: never\n') },
+      { webhooks: webhook('    agent: eco\n    deliver_to: lg\n') },
       'webhooks.yaml:5:5 the key agent is defined twice',
       'webhooks.yaml:5:5 webhooks[0].agent: unknown agent "eco" (did you mean "echo"?)',
-      'webhooks.yaml:6:5 webhooks[0].dedupe: must be id, body or off',
+      'webhooks.yaml:6:5 webhooks[0].deliver_to: unknown target "lg" (did you mean "log"?)',
     ],
     'an agent that is defined twice': [
       { agents: `${twoAgents}  echo: { kind: echo }\n` },
@@ -164,13 +164,12 @@ describe('a configuration file that is not good YAML', () => {
   it('takes durations of each unit, up to a year', () => {
     const { agents, gateway } = check({
       agents: `${twoAgents}  c: { kind: echo, timeout: 365d }\n`,
-      gateway:
-        'oauth: { login_timeout: 2h, refresh_ahead: 30d }\nqueue: { drain_timeout: 500ms }\n',
+      gateway: 'queue: { drain_timeout: 500ms, lost_after: 2h }\n',
     })
-    const { oauth, queue } = gateway
+    const { queue } = gateway
     assert.deepEqual(
-      [agents.get('c')?.timeout, oauth.login_timeout, oauth.refresh_ahead, queue.drain_timeout],
-      [31_536_000_000, 7_200_000, 2_592_000_000, 500],
+      [agents.get('c')?.timeout, queue.lost_after, queue.drain_timeout],
+      [31_536_000_000, 7_200_000, 500],
     )
   })
 
