@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { toScheme } from '../../../shared/signatures/described.ts'
 import {
@@ -12,8 +13,8 @@ import {
   signsAddress,
 } from '../../../shared/signatures/scheme.ts'
 import { didYouMean } from '../../../shared/text.ts'
-import { anyEvent, presetPrompts } from './preset-prompts.ts'
-import { reviewEvents, reviewPrompt, reviewTarget } from './review-recipe.ts'
+import { packageFolder } from '../../../shared/version.ts'
+import { reviewEvents, reviewTarget } from './review-recipe.ts'
 
 /** What `webhook add` knows about a sender, besides how it signs. */
 export type WebhookPreset = {
@@ -86,6 +87,35 @@ const examples: Readonly<Record<string, Pick<WebhookPreset, 'filterExample' | 's
 
 const noFields = { header: '', algorithm: 'sha256', prefix: '' } as const
 
+/**
+ * The events that the prompt of a sender is for, where it is not for all: no other one runs an agent with empty
+ * fields.
+ */
+const promptEvents: Readonly<Record<string, readonly string[]>> = {
+  bitbucket: ['pullrequest:created', 'repo:push'],
+  calendly: ['invitee.created', 'invitee.canceled'],
+  gitea: ['pull_request.opened', 'pull_request.reopened'],
+  github: ['pull_request.opened', 'pull_request.reopened'],
+  gitlab: ['push', 'merge_request', 'issue', 'note', 'pipeline'],
+  jira: ['jira:issue_created', 'jira:issue_updated', 'comment_created'],
+  linear: ['Issue', 'Comment'],
+  sentry: ['issue', 'error', 'event_alert', 'metric_alert'],
+  shopify: ['orders/create', 'orders/paid', 'orders/cancelled'],
+  slack: ['app_mention'],
+  stripe: [
+    'invoice.paid',
+    'invoice.payment_failed',
+    'charge.failed',
+    'charge.dispute.created',
+    'checkout.session.completed',
+  ],
+  woocommerce: ['order.created', 'order.updated'],
+}
+
+/** The prompt of a preset: it picks the fields of the sender's events, and says what it leaves out. */
+export const readPrompt = (preset: string): string =>
+  readFileSync(new URL(`assets/prompts/${preset}.liquid`, packageFolder), 'utf8')
+
 /** Presets by name. */
 export const webhookPresets: Readonly<Record<string, WebhookPreset>> = Object.fromEntries(
   [...presetSchemes, toScheme('hmac', noFields), toScheme('token', noFields)].map((scheme) => [
@@ -149,16 +179,14 @@ export const newWebhook = (
     throw new DoorwardError('usage', `--secret-env ${secretEnv} is not the name of a variable`, {
       hint: 'it is a name such as GITHUB_WEBHOOK_SECRET, never the secret itself',
     })
-  const { on = [], prompt } = isReview
-    ? { on: reviewEvents, prompt: reviewPrompt }
-    : (presetPrompts[preset.scheme] ?? anyEvent(preset.title))
+  const on = isReview ? reviewEvents : (promptEvents[preset.scheme] ?? [])
   return {
     path,
     agent: options.agent ?? onlyAgent(agents),
     on: isReview ? (options.on ?? on) : chooseEvents(on, options),
     filter: parseFilter(options.filter ?? (isReview ? ['pull_request.draft=false'] : [])),
     deliverTo: options.deliverTo ?? [isReview ? reviewTarget : 'notify:desktop'],
-    prompt: options.prompt ?? prompt,
+    prompt: options.prompt ?? readPrompt(isReview ? 'github-review' : preset.scheme),
     secretEnv,
     fields: readFields(preset, options, path),
   }

@@ -20,27 +20,6 @@ export const reviewEvents = ['opened', 'reopened', 'synchronize', 'ready_for_rev
 
 export const reviewTarget = 'github-review:{{event.repository.full_name}}#{{event.number}}'
 
-export const reviewPrompt = `Review pull request #{{event.number}} of {{event.repository.full_name}}: {{event.pull_request.title}}
-Author: {{event.pull_request.user.login}}
-
-{{event.pull_request.body}}
-
-The change:
-
-{{context.diff}}
-
-If you can read files: your working folder has the code after the change. Read what the change touches.
-Say in a few sentences what the change does and whether it is right. Name mistakes, not matters of taste.
-Then write comments on lines as one fenced block of JSON, and nothing in it else:
-
-\`\`\`json
-{"comments": [{"path": "src/a.ts", "line": 12, "side": "RIGHT", "body": "…"}]}
-\`\`\`
-
-\`line\` is the number of the line in the new file with side RIGHT, in the old file with side LEFT.
-Comment only on lines that the diff shows, and leave the block out where you have no comment.
-`
-
 /** The fields of the rule that are the same for everyone, with their comments. */
 export const reviewFields = {
   lines: [

@@ -33,6 +33,7 @@ describeOnPosix('the package', function () {
       'dist/tray/main.js',
       'assets/callback/page.html',
       'assets/icons/idle.png',
+      'assets/prompts/github.liquid',
       'config/webhooks.yaml',
       'config/schema/gateway.json',
       'docs/providers.md',

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { readdir, readFile } from 'node:fs/promises'
-import { presetPrompts } from '../../../../cli/commands/webhook/preset-prompts.ts'
-import { webhookPresets } from '../../../../cli/commands/webhook/presets.ts'
+import { readPrompt, recipes, webhookPresets } from '../../../../cli/commands/webhook/presets.ts'
 import { expandPrompt } from '../../../../daemon/webhook/prompt.ts'
 import { parsePrompt } from '../../../../shared/templates.ts'
 import { packageFolder } from '../../../../shared/version.ts'
@@ -11,7 +10,7 @@ import { run } from '../../support/cli.ts'
 
 const made = (name: string, event: unknown, headers = {}): string =>
   expandPrompt(
-    parsePrompt(presetPrompts[name]?.prompt ?? ''),
+    parsePrompt(readPrompt(name)),
     scopeOf(event, { headers }),
     { eventText: 'plain', maxValueLength: undefined },
     '',
@@ -25,11 +24,11 @@ const list = (length: number, item: (index: number) => unknown): unknown[] =>
   Array.from({ length }, (_, index) => item(index))
 
 describe('the prompt of a preset', () => {
-  it('is a template, and names a preset that is there', () => {
-    for (const [name, { prompt }] of Object.entries(presetPrompts)) {
-      assert.ok(name in webhookPresets, name)
-      assert.doesNotThrow(() => parsePrompt(prompt), name)
-    }
+  it('is there for each preset and recipe, and renders an event of which nothing is known', async () => {
+    const files = await readdir(new URL('assets/prompts/', packageFolder))
+    const names = [...Object.keys(webhookPresets), ...Object.keys(recipes)]
+    assert.deepEqual(files.toSorted(), names.map((name) => `${name}.liquid`).toSorted())
+    for (const name of names) assert.match(made(name, {}), /\w/, name)
   })
 
   it('makes of a push of GitLab a line for each commit, and says how many are not in it', () => {
