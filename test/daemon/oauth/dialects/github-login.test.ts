@@ -242,17 +242,6 @@ describe('login to a GitHub', () => {
     )
   })
 
-  it('names the missing client secret and where to find it', async () => {
-    await start({}, noSecret)
-    const { login } = await logIn()
-    assert.deepEqual(login.error, {
-      code: 'provider-refused',
-      message:
-        'GitHub does not accept the client id without a secret (incorrect_client_credentials: The client_id and/or client_secret passed are incorrect)',
-      hint: 'compare the client id with the settings of the app at https://github.com/settings/developers and copy its secret, then: doorward oauth login github --client-secret-stdin',
-    })
-  })
-
   it('names a wrong secret, and an unknown client id', async () => {
     await start({}, noSecret)
     const wrong = await logIn({ clientSecret: 'not-this-one' })
@@ -265,13 +254,6 @@ describe('login to a GitHub', () => {
     const { error } = await app.ended(started.loginId)
     assert.match(error?.message ?? '', /does not accept the client id .*\(invalid_client\)$/)
     assert.match(error?.hint ?? '', /^compare the client id with .* --client-id nobody /)
-  })
-
-  it('ends when the person denies it', async () => {
-    await start()
-    provider.answer = 'deny'
-    const { login } = await logIn()
-    assert.deepEqual([login.status, login.error?.code], ['failed', 'login-denied'])
   })
 
   it('goes on after an answer of 500 at the identity, which need not be known', async () => {

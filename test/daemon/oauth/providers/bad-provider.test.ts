@@ -41,11 +41,6 @@ describe('provider that misbehaves', () => {
     await visit(`${redirectUri}?code=the-code&state=${state}&iss=${provider.origin}`)
     return app.ended(loginId)
   }
-  const startCode = async () => {
-    const { status, body } = await app.send('POST', '/oauth/start', { provider: 'mine' })
-    return [status, body.code]
-  }
-
   const answers: [string, (response: ServerResponse) => void, string][] = [
     ['an error', (r) => sendJson(r, 400, { error: 'invalid_grant' }), 'provider-refused'],
     [
@@ -210,23 +205,6 @@ describe('provider that misbehaves', () => {
     assert.deepEqual(app.events, [])
   })
 
-  it('logs out although the provider does not confirm it, and says so', async () => {
-    await startWith(
-      (origin) => ({ ...endpoints(origin), revocation_endpoint: `${origin}/revoke` }),
-      () => ({
-        '/token': (response) =>
-          sendJson(response, 200, { access_token: 'access-1', token_type: 'bearer' }),
-        '/revoke': (response) => sendJson(response, 500, {}),
-      }),
-    )
-    await logIn()
-    const { status, body } = await app.send<Logout>('DELETE', '/oauth/tokens/mine?forget=true')
-    assert.deepEqual([status, body.revokedAtProvider], [200, false])
-    assert.match(body.detail ?? '', /answered 500; it is tried again until 20/)
-    assert.match((await filesIn(app.home.tokens)).join(' '), /^revoke\/mine-[0-9a-f]{16}\.json$/)
-    assert.deepEqual(await readdir(app.home.clients), [])
-  })
-
   it('asks userinfo, which need not know', async () => {
     const answer = { status: 200 }
     await startWith(
@@ -242,60 +220,4 @@ describe('provider that misbehaves', () => {
     const login = await logIn()
     assert.deepEqual([login.status, login.account], ['authorized', null])
   })
-
-  it('finds the endpoints by RFC 8414 where there is no OpenID document, and asks once', async () => {
-    await startWith(
-      (origin) => ({ issuer: origin }),
-      (origin) => ({
-        '/.well-known/oauth-authorization-server': (response) =>
-          sendJson(response, 200, { issuer: origin, ...endpoints(origin) }),
-      }),
-    )
-    const first = await app.start({ provider: 'mine' })
-    assert.ok(first.authorizationUrl.startsWith(`${provider.origin}/authorize?`))
-    await app.start({ provider: 'mine' })
-    assert.equal(provider.requests.length, 2)
-  })
-
-  const metadata: [string, (origin: string) => Script, unknown[]][] = [
-    ['none', () => ({}), [422, 'provider-misconfigured']],
-    [
-      'those of another issuer',
-      (origin) => wellKnown({ issuer: 'https://evil.example', ...endpoints(origin) }),
-      [422, 'provider-misconfigured'],
-    ],
-    ['no endpoints', (origin) => wellKnown({ issuer: origin }), [422, 'provider-misconfigured']],
-    [
-      'an endpoint that is no web address',
-      (origin) =>
-        wellKnown({ issuer: origin, ...endpoints(origin), authorization_endpoint: 'file:///etc' }),
-      [422, 'provider-misconfigured'],
-    ],
-    [
-      'an endpoint in the clear',
-      (origin) =>
-        wellKnown({ issuer: origin, ...endpoints(origin), token_endpoint: 'http://id.example/t' }),
-      [422, 'provider-misconfigured'],
-    ],
-    [
-      'a fault',
-      () => ({ '/.well-known/openid-configuration': (r) => sendJson(r, 502, {}) }),
-      [502, 'provider-unavailable'],
-    ],
-  ]
-  for (const [what, script, expected] of metadata)
-    it(`starts no login when the metadata are ${what}`, async () => {
-      await startWith((origin) => ({ issuer: origin }), script)
-      assert.deepEqual(await startCode(), expected)
-      assert.deepEqual(await startCode(), expected)
-    })
-
-  it('starts no login without an answer', async () => {
-    await startWith(() => ({ issuer: 'http://127.0.0.1:1' }))
-    assert.deepEqual(await startCode(), [502, 'provider-unavailable'])
-  })
-})
-
-const wellKnown = (document: object): Script => ({
-  '/.well-known/openid-configuration': (response) => sendJson(response, 200, document),
 })
