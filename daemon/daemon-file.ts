@@ -12,7 +12,7 @@ import type { Log } from './log/log.ts'
 type DaemonFileParts = {
   readonly home: Home
   readonly startedAt: Date
-  readonly listeners: Pick<Listeners, 'url' | 'publicUrl'>
+  readonly listeners: Listeners
   readonly server: Gateway['server']
   readonly log: Log
 }
@@ -106,10 +106,7 @@ const fileCheckMs = 5000
  * Writes `run/daemon.json` again if it was deleted while this daemon leads: without it no command finds
  * the daemon, whose lock keeps every other from starting. Keeps no process alive.
  */
-export const watchDaemonFile = (
-  daemonFile: Pick<DaemonFile, 'ensureExists'>,
-  leadership: Pick<Leadership, 'isLeader'>,
-): void => {
+export const watchDaemonFile = (daemonFile: DaemonFile, leadership: Leadership): void => {
   const check = async (): Promise<void> => {
     if (await leadership.isLeader()) await daemonFile.ensureExists()
   }

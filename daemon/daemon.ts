@@ -367,7 +367,7 @@ const toPipelineParts = (
 
 /** Notes in the log and the events that a daemon serves. */
 const noteStart = (
-  { log, memory, daemonFile, live }: Pick<Services, 'log' | 'memory' | 'daemonFile' | 'live'>,
+  { log, memory, daemonFile, live }: Services,
   how: 'started' | 'restarted',
 ): void => {
   const url = daemonFile.url()

@@ -13,10 +13,7 @@ export type LoopGuard = {
   readonly posted: () => Promise<void> | undefined
 }
 
-export const createLoopGuard = (
-  marks: Pick<CommentMarks, 'isOwnComment'>,
-  messages: Pick<OwnMessages, 'isOwnMessage' | 'isOwnStatus' | 'isOwnCommit' | 'posted'>,
-): LoopGuard => ({
+export const createLoopGuard = (marks: CommentMarks, messages: OwnMessages): LoopGuard => ({
   ownDetail: (payload) => {
     if (marks.isOwnComment(payload)) return 'it is about our own comment'
     if (messages.isOwnStatus(payload)) return 'it is about our own commit status'

@@ -26,7 +26,7 @@ const pingMs = 15_000
 export type HookParts = {
   readonly current: () => Pick<Engine, 'config' | 'env'>
   readonly access: OAuth['access']
-  readonly events: Pick<EventStore, 'follow' | 'list'>
+  readonly events: EventStore
   readonly pingMs?: number
 }
 

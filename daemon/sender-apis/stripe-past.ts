@@ -17,10 +17,7 @@ const settledMs = 60_000
  * the body that endpoints get. Stripe lists all of them, not those of one endpoint: `pending_webhooks` is the
  * number of endpoints that have not got it.
  */
-export const createStripePast = (
-  { mode, apiUrl }: Pick<WebhookSource, 'mode' | 'apiUrl'>,
-  token: TokenSource,
-): PastApi => {
+export const createStripePast = ({ mode, apiUrl }: WebhookSource, token: TokenSource): PastApi => {
   const baseUrl = (apiUrl ?? 'https://api.stripe.com').replace(/\/+$/, '')
   const headers = { accept: 'application/json' }
   const request = createApiRequest({

@@ -18,7 +18,7 @@ export type AddressParts = {
     readonly current: () => Pick<Engine, 'config' | 'env'>
     readonly reload: () => Promise<unknown>
   }
-  readonly hooks: Pick<Hooks, 'list' | 'connect'>
+  readonly hooks: Hooks
 }
 
 /** The address of a tunnel, in `server.public_url` and in the hooks that `webhook connect` made. */

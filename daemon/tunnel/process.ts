@@ -128,12 +128,10 @@ export type TunnelRecord = {
   readonly url?: string | undefined
 }
 
-export const writeRecord = async (
-  { run }: Pick<Home, 'run'>,
-  record: TunnelRecord,
-): Promise<void> => writeFileAtomic(join(run, 'tunnel.json'), `${JSON.stringify(record)}\n`)
+export const writeRecord = async ({ run }: Home, record: TunnelRecord): Promise<void> =>
+  writeFileAtomic(join(run, 'tunnel.json'), `${JSON.stringify(record)}\n`)
 
-export const readRecord = async ({ run }: Pick<Home, 'run'>): Promise<TunnelRecord | undefined> => {
+export const readRecord = async ({ run }: Home): Promise<TunnelRecord | undefined> => {
   try {
     const text = await readFile(join(run, 'tunnel.json'), 'utf8')
     const record = JSON.parse(text) as TunnelRecord

@@ -34,7 +34,7 @@ import {
 export type TunnelParts = AddressParts & {
   /** Where webhooks alone are served. */
   readonly listeners: { readonly publicUrl: () => string | undefined }
-  readonly events: Pick<EventStore, 'add'>
+  readonly events: EventStore
   readonly log: Pick<Log, 'warn'>
   /** The process that serves from now on. */
   readonly succession: { readonly successor: () => unknown }

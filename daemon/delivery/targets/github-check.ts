@@ -21,7 +21,7 @@ const maxDescription = 140
 export const createGithubCheck = (
   api: GithubApi,
   marks: CommentMarks,
-  messages: Pick<OwnMessages, 'rememberStatus'>,
+  messages: OwnMessages,
 ): Sender => ({
   isIdempotent: true,
   send: async ({ address, text: answer, reply }, attempt) => {

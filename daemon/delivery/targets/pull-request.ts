@@ -19,7 +19,7 @@ export const createPullRequest = (
   api: GithubApi,
   gitOrigin: string,
   git: Git,
-  messages: Pick<OwnMessages, 'rememberCommit'>,
+  messages: OwnMessages,
 ): Sender => ({
   isIdempotent: true,
   send: async ({ address, text: answer, reply }, attempt) => {

@@ -15,7 +15,7 @@ const slack = 'slack'
 export const createSlack = (
   apiUrl = 'https://slack.com/api',
   token: TokenSource,
-  messages: Pick<OwnMessages, 'post' | 'remember'>,
+  messages: OwnMessages,
 ): Sender => ({
   isIdempotent: false,
   send: async ({ address, text }, attempt) => {

@@ -7,7 +7,7 @@ export type AskSource = <Value>(call: (github: GithubReader) => Promise<Value>) 
 
 /** What a context is made of, and how. */
 export type ContextSource = {
-  readonly workspace: Pick<Workspace, 'git' | 'head' | 'base'>
+  readonly workspace: Workspace
   readonly limitBytes: number
   /** Requests for the repository of the workspace. */
   readonly github: AskSource
