@@ -1,4 +1,4 @@
-import { access, stat, unlink } from 'node:fs/promises'
+import { stat, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Gateway } from '../shared/config/schema.ts'
 import { errorName, systemCode } from '../shared/errors.ts'
@@ -6,7 +6,6 @@ import { writeFileAtomic } from '../shared/home/files.ts'
 import type { Home } from '../shared/home/home.ts'
 import { version } from '../shared/version.ts'
 import type { Listeners } from './http/server.ts'
-import type { Leadership } from './leadership.ts'
 import type { Log } from './log/log.ts'
 
 type DaemonFileParts = {
@@ -22,7 +21,6 @@ export class DaemonFile {
   readonly #parts: DaemonFileParts
   #server: Gateway['server']
   #written: string | undefined
-  #hasFailed = false
 
   constructor(parts: DaemonFileParts) {
     this.#parts = parts
@@ -66,24 +64,6 @@ export class DaemonFile {
     await this.write()
   }
 
-  /** Writes it again if somebody has deleted it. */
-  async ensureExists(): Promise<void> {
-    const { home, log } = this.#parts
-    try {
-      const isDeleted = await isMissing(home.daemonJson)
-      // Checked last, as `remove` may just have run.
-      if (isDeleted && this.#written !== undefined) {
-        await writeFileAtomic(home.daemonJson, this.#written)
-        log.warn('daemon.json was deleted: written again')
-      }
-      this.#hasFailed = false
-    } catch (error) {
-      // Tried every five seconds, so logged once.
-      if (!this.#hasFailed) this.#logFailure(error)
-      this.#hasFailed = true
-    }
-  }
-
   async remove(): Promise<void> {
     this.#written = undefined
     await unlink(this.#parts.home.daemonJson).catch(() => undefined)
@@ -92,25 +72,6 @@ export class DaemonFile {
   #logFailure(error: unknown): void {
     this.#parts.log.error({ error: errorName(error) }, 'cannot write daemon.json')
   }
-}
-
-const isMissing = async (path: string): Promise<boolean> =>
-  access(path).then(
-    () => false,
-    (error: unknown) => systemCode(error) === 'ENOENT',
-  )
-
-const fileCheckMs = 5000
-
-/**
- * Writes `run/daemon.json` again if it was deleted while this daemon leads: without it no command finds
- * the daemon, whose lock keeps every other from starting. Keeps no process alive.
- */
-export const watchDaemonFile = (daemonFile: DaemonFile, leadership: Leadership): void => {
-  const check = async (): Promise<void> => {
-    if (await leadership.isLeader()) await daemonFile.ensureExists()
-  }
-  setInterval(() => void check(), fileCheckMs).unref()
 }
 
 const homeCheckMs = 30_000

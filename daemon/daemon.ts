@@ -7,7 +7,7 @@ import { createRecordedRun, killOrphans } from './agents/orphans.ts'
 import { createApp, createPublicApp } from './app.ts'
 import { CatchUp } from './catch-up/catch-up.ts'
 import { LiveConfig, readConfig, type ReadConfig } from './config/live-config.ts'
-import { DaemonFile, watchDaemonFile, watchHomeRemoved } from './daemon-file.ts'
+import { DaemonFile, watchHomeRemoved } from './daemon-file.ts'
 import { createCommentMarks, createLoopGuard } from './delivery/loop-guard.ts'
 import { createEventLinks } from './event-page/links.ts'
 import { type EventControls, linkRoutes, serveEventPage } from './event-page/routes.ts'
@@ -136,7 +136,6 @@ export const createDaemon = (input: StartupInput): Daemon => {
       answer()
       live.watch()
       watchHomeRemoved(home, () => shutdown.homeRemoved())
-      watchDaemonFile(daemonFile, leadership)
       const [url, publicUrl] = [daemonFile.url(), daemonFile.publicUrl()]
       noteStart(services, predecessor ? 'restarted' : 'started')
       await predecessor?.serving({ url, publicUrl, startedAt: services.startedAt.toISOString() })

@@ -86,11 +86,6 @@ export class Leadership {
     await this.#oauth.start()
   }
 
-  /** False also while the lock cannot be read. */
-  async isLeader(): Promise<boolean> {
-    return (await this.#lock?.isOurs().catch(() => false)) ?? false
-  }
-
   /** Refuses new logins, for a stop that waits for agents first. */
   refuseLogins(): void {
     this.#oauth.refuseLogins()

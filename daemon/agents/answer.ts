@@ -18,12 +18,3 @@ export const cutTo = (text: string, limitBytes: number): Answer => {
 /** A cut answer with its mark. Half a character at the end is left out. */
 export const cutText = (bytes: Buffer, limitBytes: number): string =>
   `${new TextDecoder().decode(bytes, { stream: true })}\n[cut: longer than ${limitBytes} bytes]`
-
-/** Undefined for anything but JSON. A byte order mark is skipped. */
-export const parseJson = (source: string | Buffer): unknown => {
-  try {
-    return JSON.parse(typeof source === 'string' ? source : new TextDecoder().decode(source))
-  } catch {
-    return undefined
-  }
-}

@@ -1,5 +1,4 @@
-import { textAt, valueAt } from '../util/payload-path.ts'
-import { parseJson } from './answer.ts'
+import { textAt, valueAt, parseJson } from '../util/payload-path.ts'
 
 /*
  * How to find the answer, or the reason of a failure, in the output of each agent program. Pure: output
@@ -71,28 +70,11 @@ export const readOpencodeAnswer = ({ stdout, exitCode }: CliOutput): string => {
     .join('')
 }
 
-/** Exit codes of https://geminicli.com/docs/cli/headless; others are an HTTP status modulo 256. */
-const geminiExitCodes: Readonly<Record<number, string>> = {
-  41: 'not logged in',
-  42: 'its input was invalid',
-  44: 'its sandbox failed',
-  52: 'its settings are invalid',
-  53: 'it reached its turn limit',
-  145: 'the model refused its login (401)',
-  147: 'the model refused its login (403)',
-  173: 'too many requests (429)',
-  244: 'the model failed (500)',
-  247: 'the model is overloaded (503)',
-}
-
 /** `gemini -o json`: one document; a failure is one on standard error, after warnings. */
 export const readGeminiAnswer = ({ stdout, stderr, exitCode }: CliOutput): string => {
   const document = parseLastDocument(stdout) ?? parseLastDocument(stderr)
   const error = valueAt(document, ['error']) ?? undefined
-  if (exitCode !== 0 || error !== undefined) {
-    const reason = exitCode === null ? undefined : geminiExitCodes[exitCode]
-    throw new NoAnswer([reason, textAt(error, 'message')].filter(Boolean).join(': '))
-  }
+  if (exitCode !== 0 || error !== undefined) throw new NoAnswer(textAt(error, 'message') ?? '')
   const text = textAt(document, 'response')
   if (text === undefined) throw new NoAnswer('')
   return text

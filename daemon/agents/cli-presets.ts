@@ -1,9 +1,9 @@
 import { copyFile, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { parseJson } from '../util/payload-path.ts'
 import { join } from 'node:path'
 import { agentClis, type CliKind } from '../../shared/agents/clis.ts'
 import { getToolLevel, hasFlag, type ToolLevel } from '../../shared/agents/tools.ts'
 import { getUserHome } from '../../shared/home/home.ts'
-import { parseJson } from './answer.ts'
 import {
   type CliOutput,
   readClaudeAnswer,

@@ -8,8 +8,8 @@ import { parsePath } from '../../shared/paths.ts'
 import { toPlainLine } from '../../shared/text.ts'
 import { withTimeLimit } from '../util/abort.ts'
 import { createByteCollector } from '../util/byte-budget.ts'
-import { textOfValue, valueAt } from '../util/payload-path.ts'
-import { type Answer, cutText, cutTo, parseJson } from './answer.ts'
+import { textOfValue, valueAt, parseJson } from '../util/payload-path.ts'
+import { type Answer, cutText, cutTo } from './answer.ts'
 import { getRequired, hideSecrets } from './environment.ts'
 
 /** For the JSON around an answer. */

@@ -1,11 +1,11 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
+import { parseJson } from '../util/payload-path.ts'
 import { readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
 import type { Home } from '../../shared/home/home.ts'
 import { isSameProcess, readStartTime } from '../../shared/home/lock.ts'
 import type { Log } from '../log/log.ts'
-import { parseJson } from './answer.ts'
 import { type ProcessOptions, type ProcessResult, runProcess } from './process.ts'
 import { removeOrphanedFolders } from './workspace.ts'
 

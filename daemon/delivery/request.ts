@@ -4,6 +4,7 @@ import { describeUnreachable } from '../../shared/network/faults.ts'
 import { openRequest } from '../../shared/network/outgoing.ts'
 import { describeAbort } from '../util/abort.ts'
 import { createByteCollector } from '../util/byte-budget.ts'
+import { parseJson } from '../util/payload-path.ts'
 import { retryAfterIn } from '../util/http-retry-after.ts'
 import { DeliveryError } from './delivery-error.ts'
 import type { Attempt } from './sender.ts'
@@ -103,12 +104,8 @@ const readBody = async (
 }
 
 const parseJsonObject = (text: string): Record<string, unknown> => {
-  try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
-  } catch {
-    return {}
-  }
+  const value = parseJson(text)
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
 }
 
 const toConnectionError = (

@@ -1,5 +1,4 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import pRetry from 'p-retry'
 import { describeAbort, isCancelled } from '../util/abort.ts'
 import { DeliveryError } from './delivery-error.ts'
 
@@ -46,51 +45,35 @@ export const retry = async <Value>(
   const lastStart = performance.now() + rules.totalMs
   let mayHaveArrived = false
   let last: DeliveryError | undefined
-  let success: { readonly value: Value } | undefined
-  try {
-    return await pRetry(
-      async () => {
-        success = { value: await attempt(mayHaveArrived) }
-        return success.value
-      },
-      {
-        retries: rules.retries,
-        minTimeout: rules.firstWaitMs,
-        maxTimeout: rules.maxWaitMs,
-        randomize: true,
-        signal,
-        onFailedAttempt: ({ error }) => {
-          if (!(error instanceof DeliveryError)) throw error
-          last = error
-          mayHaveArrived ||= error.mayHaveArrived
-        },
-        shouldRetry: async ({ error }) => {
-          if (!(error instanceof DeliveryError)) return false
-          const { retryability, retryAfterMs = 0 } = error
-          if (retryability === 'permanent') return false
-          if (retryability === 'indeterminate' && !isIdempotent) return false
-          if (performance.now() + retryAfterMs > lastStart) return false
-          onRetry(error)
-          await wait(retryAfterMs, undefined, { signal })
-          return true
-        },
-      },
-    )
-  } catch (error) {
-    // An abort right after a success is not a failure.
-    if (success) return success.value
-    throw toFinalError(last, error, signal, mayHaveArrived)
-  }
+  for (let tries = 0; ; tries += 1)
+    try {
+      signal.throwIfAborted()
+      return await attempt(mayHaveArrived)
+    } catch (error) {
+      if (error instanceof DeliveryError) {
+        last = error
+        mayHaveArrived ||= error.mayHaveArrived
+      } else if (!signal.aborted) throw error
+      const { retryability = 'permanent', retryAfterMs = 0 } = last ?? {}
+      const isRepeated =
+        retryability === 'retryable' || (retryability === 'indeterminate' && isIdempotent)
+      const isInTime = performance.now() + retryAfterMs <= lastStart
+      if (!last || signal.aborted || !isRepeated || !isInTime || tries === rules.retries)
+        throw toFinalError(last, signal, mayHaveArrived)
+      onRetry(last)
+      const backoffMs = rules.firstWaitMs * 2 ** tries * (1 + Math.random())
+      const waitMs = retryAfterMs + Math.min(backoffMs, rules.maxWaitMs)
+      // The next attempt reports an abort.
+      await wait(waitMs, undefined, { signal }).catch(() => undefined)
+    }
 }
 
 /** The last failure, with what the reader must know about all attempts. */
 const toFinalError = (
   last: DeliveryError | undefined,
-  error: unknown,
   signal: AbortSignal,
   mayHaveArrived: boolean,
-): unknown => {
-  if (error !== last && !signal.aborted) return error
+): DeliveryError => {
   if (!last)
     return new DeliveryError('retryable', `${describeAbort(signal)} before the delivery`, {
       code: isCancelled(signal) ? 'event-cancelled' : 'stopping',

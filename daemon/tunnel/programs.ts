@@ -10,7 +10,7 @@ import { DoorwardError } from '../../shared/errors.ts'
 import { openRequest } from '../../shared/network/outgoing.ts'
 import { readListeners } from '../../shared/network/tcp-table.ts'
 import { toPlainLine } from '../../shared/text.ts'
-import { listAt, textAt, valueAt } from '../util/payload-path.ts'
+import { listAt, parseJson, textAt, valueAt } from '../util/payload-path.ts'
 
 /** Where a tunnel is to lead, and what its program is run with. */
 export type Place = {
@@ -290,11 +290,3 @@ const runJson = async (
       resolve({ json: parseJson(stdout), output: stderr || stdout }),
     ),
   )
-
-const parseJson = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}

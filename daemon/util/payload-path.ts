@@ -58,3 +58,12 @@ export const listAt = (payload: unknown, ...names: readonly string[]): readonly 
   const value = valueAt(payload, names)
   return Array.isArray(value) ? (value as readonly unknown[]) : []
 }
+
+/** Undefined for anything but JSON. A byte order mark is skipped. */
+export const parseJson = (source: string | Buffer): unknown => {
+  try {
+    return JSON.parse(typeof source === 'string' ? source : new TextDecoder().decode(source))
+  } catch {
+    return undefined
+  }
+}

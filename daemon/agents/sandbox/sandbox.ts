@@ -1,4 +1,5 @@
 import { mkdir, readFile, realpath, stat, writeFile } from 'node:fs/promises'
+import { parseJson } from '../../util/payload-path.ts'
 import { isAbsolute, join } from 'node:path'
 import type { CliKind } from '../../../shared/agents/clis.ts'
 import type { CliAgent, CommandAgent } from '../../../shared/agents/schema.ts'
@@ -6,7 +7,6 @@ import { getToolLevel, needsSandbox, wantsSandbox } from '../../../shared/agents
 import { DoorwardError } from '../../../shared/errors.ts'
 import { getUserHome } from '../../../shared/home/home.ts'
 import { findSandboxFor, isInside, listHomes, wouldShow } from '../../../shared/sandbox/hidden.ts'
-import { parseJson } from '../answer.ts'
 import type { Question } from '../http-agent.ts'
 import { buildBwrap } from './bwrap.ts'
 import { loginFiles } from './login-files.ts'

@@ -157,19 +157,14 @@ describe('the answer of gemini', () => {
     assert.equal(readGeminiAnswer(printed(`Loaded cached credentials.\n${document}\n`)), 'yes')
   })
 
-  it('is missing after an exit code, which is explained, with the document on standard error', () => {
+  it('is missing after an exit code, with the document on standard error', () => {
     const document = JSON.stringify(
       { error: { type: 'Error', message: 'says no', code: 401 } },
       null,
       2,
     )
     const stderr = `Warning: colours\nError { \n  at x\n}\n${document}\n`
-    refuses(
-      readGeminiAnswer,
-      printed('', 145, stderr),
-      'the model refused its login (401): says no',
-    )
-    refuses(readGeminiAnswer, printed('', 41), 'not logged in')
+    refuses(readGeminiAnswer, printed('', 145, stderr), 'says no')
     refuses(readGeminiAnswer, printed('', 7), '')
     refuses(readGeminiAnswer, printed('{"response":null}'), '')
     refuses(readGeminiAnswer, printed([{ response: 'x', error: { message: 'no' } }]), 'no')

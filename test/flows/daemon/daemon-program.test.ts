@@ -34,6 +34,7 @@ const partsOfDaemon = async (): Promise<string[]> =>
  */
 describe('flow: the program of the daemon', () => {
   it('loads nothing but Node and its own files, all of them at its start', async () => {
+    const program = await readFile(join(bin, 'doorward-daemon.cjs'), 'utf8')
     for (const name of await partsOfDaemon()) {
       const text = await readFile(join(bin, name), 'utf8')
       const loaded = loadedIn(text)
@@ -42,7 +43,9 @@ describe('flow: the program of the daemon', () => {
       )
       assert.deepEqual(others, [], name)
       if (daemonUnderLaunchd.endsWith(name)) continue
-      const early = new Set((text.match(loadedAtStart) ?? []).flatMap(loadedIn))
+      const early = new Set(
+        [program, text].flatMap((part) => part.match(loadedAtStart) ?? []).flatMap(loadedIn),
+      )
       const late = loaded.filter(
         (id) => id.startsWith('./') && !early.has(id) && !lateParts.includes(id),
       )
