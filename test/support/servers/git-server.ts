@@ -1,6 +1,6 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, symlink, writeFile } from 'node:fs/promises'
+import { appendFile, cp, mkdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
@@ -43,6 +43,32 @@ export const gitEnvironment = (configuration: string): Record<string, string> =>
   SSH_ASKPASS: '',
 })
 
+const gitConfiguration = '[user]\nname = Ada\nemail = ada@example.com\n'
+
+/** The clone and the bare repository of one commit that every server begins with: a copy takes no process. */
+let template: Promise<{ readonly work: string; readonly bare: string }> | undefined
+
+const makeTemplate = async () => {
+  const root = await temporaryFolder()
+  const env = gitEnvironment(join(root, 'gitconfig'))
+  const [work, bare] = [join(root, 'work'), join(root, 'bare')]
+  const git = async (...args: string[]) => run('git', args, { cwd: work, env })
+  await writeFile(join(root, 'gitconfig'), gitConfiguration)
+  await mkdir(work)
+  await git('init', '--quiet', '--initial-branch=main')
+  await writeFile(join(work, 'hello.txt'), 'hello\n')
+  await git('add', '.')
+  await git('commit', '--quiet', '--message', 'one')
+  await git('clone', '--quiet', '--bare', work, bare)
+  for (const name of [
+    'uploadpack.allowFilter',
+    'uploadpack.allowAnySHA1InWant',
+    'http.receivepack',
+  ])
+    await git(`--git-dir=${bare}`, 'config', name, 'true')
+  return { work, bare }
+}
+
 /**
  * Starts one that lets in whoever has this password, whatever the name; everyone, without a password. Paths
  * below `/api/` are those of the server at `api`.
@@ -58,16 +84,13 @@ export const startGitServer = async (
   const bare = join(root, 'served', `${name}.git`)
   const git = async (...args: string[]) =>
     (await run('git', args, { cwd: work, env, maxBuffer: 2 ** 26 })).stdout.trim()
-  await writeFile(join(root, 'gitconfig'), '[user]\nname = Ada\nemail = ada@example.com\n')
-  await mkdir(work)
-  await git('init', '--quiet', '--initial-branch=main')
-  await writeFile(join(work, 'hello.txt'), 'hello\n')
-  await git('add', '.')
-  await git('commit', '--quiet', '--message', 'one')
-  await git('clone', '--quiet', '--bare', work, bare)
-  await git('remote', 'add', 'origin', bare)
-  const settings = ['uploadpack.allowFilter', 'uploadpack.allowAnySHA1InWant', 'http.receivepack']
-  for (const setting of settings) await git(`--git-dir=${bare}`, 'config', setting, 'true')
+  template ??= makeTemplate()
+  const { work: newWork, bare: newBare } = await template
+  await writeFile(join(root, 'gitconfig'), gitConfiguration)
+  await cp(newWork, work, { recursive: true })
+  await cp(newBare, bare, { recursive: true })
+  const remote = `[remote "origin"]\n\turl = ${bare}\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n`
+  await appendFile(join(work, '.git', 'config'), remote)
 
   const logins: string[] = []
   const requests: string[] = []
@@ -97,11 +120,13 @@ export const startGitServer = async (
     requests,
     git,
     push: async (files, { to = 'refs/heads/main', force = false } = {}) => {
+      const paths = Object.keys(files)
+      if (paths.length > 0)
+        await git('rm', '--quiet', '--cached', '--ignore-unmatch', '-r', '--', ...paths)
       for (const [path, content] of Object.entries(files)) {
         const place = join(work, path)
         await mkdir(dirname(place), { recursive: true })
-        await git('rm', '--quiet', '--cached', '--ignore-unmatch', '-r', '--', path)
-        await run('rm', ['-rf', '--', place])
+        await rm(place, { recursive: true, force: true })
         if (typeof content === 'string') await writeFile(place, content)
         else if (content) await symlink(content.link, place)
       }
