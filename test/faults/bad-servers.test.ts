@@ -26,7 +26,8 @@ import { temporaryHome } from '../support/temporary.ts'
  */
 
 const pace = 60
-const rounds = isLong ? 10 : 2
+/** In the long form the first round warms the daemon up, so that a small leak in each shows. */
+const rounds = isLong ? 10 : 1
 const providerOf = (misdeed: Misdeed) => `p-${misdeed}`
 const goodAnswer = JSON.stringify({
   access_token: 'access',
@@ -100,7 +101,7 @@ describe('servers that misbehave', function () {
         }
     }
     await allGood()
-    let before: Census | undefined
+    let before = isLong ? undefined : await daemon.census()
     for (let round = 0; round < rounds; round += 1) {
       servers.spoil()
       await storeLogins(home)
@@ -132,7 +133,7 @@ describe('servers that misbehave', function () {
       webhooks: `webhooks:\n${misdeeds.map((name) => `  - { path: /h-${name}, agent: h-${name}, prompt_template: x }\n  - { path: /o-${name}, agent: o-${name}, prompt_template: x }\n`).join('')}`,
     })
     const paths = misdeeds.flatMap((name) => [`/h-${name}`, `/o-${name}`])
-    let before: Census | undefined
+    let before = isLong ? undefined : await daemon.census()
     for (let round = 0; round < rounds; round += 1) {
       const ends = await Promise.all(
         paths.map(async (path) => [path, await untilEnded(path)] as const),
@@ -192,7 +193,7 @@ targets:
       webhooks: `webhooks:\n${misdeeds.flatMap((misdeed) => targets.map((target) => `  - { path: '${pathFor(target, misdeed)}', agent: echo, prompt_template: x, deliver_to: '${addresses[target](misdeed)}' }\n`)).join('')}`,
     })
     daemon = await startProbedDaemon({ home, pace })
-    let before: Census | undefined
+    let before = isLong ? undefined : await daemon.census()
     for (let round = 0; round < rounds; round += 1) {
       const ended: Promise<readonly [string, EventDetail]>[] = []
       // What an event is delivered under is what it came under: the next change may follow at once.

@@ -25,7 +25,7 @@ import { filesIn, temporaryHome } from '../support/temporary.ts'
  * events run agents; the next one takes up what was left, and is killed in turn.
  */
 
-const kills = isLong ? 500 : 20
+const kills = isLong ? 500 : 10
 const providers = ['ada', 'bob', 'cyd', 'dee', 'eve', 'fay']
 const secret = 'a-secret-of-the-sender'
 

@@ -1,5 +1,3 @@
-// First of all: it counts what runs of what is loaded after it.
-import './fuzz/reached.ts'
 import { killDaemons } from './daemon/daemon.ts'
 import { killLanguageServers } from './servers/language-server.ts'
 import { killBrokers } from './servers/nats.ts'
