@@ -13,6 +13,7 @@ import {
   toRenderError,
 } from './liquid-faults.ts'
 import { each, formatPath, type Path } from './paths.ts'
+import { didYouMean } from './text.ts'
 
 /*
  * Templates with loops, conditions and filters: Liquid, by liquidjs. The owner writes the template, strangers
@@ -54,12 +55,13 @@ const ofOneText = new Set([
 ])
 
 /**
- * Parses a template. `checkPath` throws for a value that no delivery has; `toContextPath` knows the text of an
- * output that is the place of a context. Throws `config-invalid` with the line of the first fault.
+ * Parses a template. `checkPath` throws for a value that no delivery has; `roots` are the first names of those
+ * that it has; `toContextPath` knows the text of an output that is the place of a context. Throws `config-invalid` with the line of the first fault.
  */
 export const parseLiquid = (
   source: string,
   checkPath: (path: Path) => void,
+  roots: readonly string[] = [],
   toContextPath: (text: string) => Path | undefined = () => undefined,
 ): LiquidTemplate => {
   engine ??= loadEngine()
@@ -70,7 +72,7 @@ export const parseLiquid = (
       checkPath(path)
     } catch (error) {
       if (!(error instanceof DoorwardError)) throw error
-      const isText = path.length === 1 && !error.hint?.startsWith('did you mean')
+      const isText = path.length === 1 && didYouMean(String(path[0]), roots) === undefined
       const hint = isText ? `a text needs quotes: "${formatPath(path)}"` : error.hint
       throw toError(line, `${formatPath(path)}: ${error.message}`, hint)
     }

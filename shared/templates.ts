@@ -52,7 +52,7 @@ export const literalText = (source: string): string =>
 /** Parses the template of a prompt. Throws `config-invalid`. */
 export const parsePrompt = (source: string): PromptTemplate =>
   isLiquid(source)
-    ? parseLiquid(source, checkScopePath, toContextPath)
+    ? parseLiquid(source, checkScopePath, roots, toContextPath)
     : parseTemplates(source, toContextPath)
 
 /** The path of `context.diff`, alone in its braces. */

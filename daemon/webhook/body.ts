@@ -154,5 +154,5 @@ const parseJson = (bytes: Buffer): Payload => {
 const unsupported = (what: string, hint: string) =>
   new DoorwardError('media-type-unsupported', 'unsupported content type', {
     hint,
-    localDetail: `the body ${what}: ${hint.replace(/^a form /, 'it ')}`,
+    localDetail: `the body ${what}: ${hint}`,
   })

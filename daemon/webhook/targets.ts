@@ -176,6 +176,5 @@ export const deliveredEnd = (
   const failed = targets.find(({ state }) => state === 'failed')
   if (!failed) return { state: 'done', targets }
   const { target, code = 'delivery-failed', detail: reason = 'not delivered' } = failed
-  const detail = reason.startsWith(target) ? reason : `${target}: ${reason}`
-  return { state: 'failed', stage: 'deliver', code, detail, targets }
+  return { state: 'failed', stage: 'deliver', code, detail: `${target}: ${reason}`, targets }
 }

@@ -153,17 +153,17 @@ export const logOut = async (
 export const toLogoutNote = ({ provider, revokedAtProvider, detail }: Logout): Note => {
   const name = providerTitle(provider)
   const key = loginKey(provider)
-  const parts = detail?.split('; ') ?? []
   if (revokedAtProvider)
     return {
       title: toTitle(`logged out of ${name}`),
-      body: toBody([`${name} confirmed the revocation`, ...parts].join('\n')),
+      body: toBody([`${name} confirmed the revocation`, ...(detail ? [detail] : [])].join('\n')),
       key,
     }
-  const rest = parts.length > 0 ? parts : ['remove the access in your account there']
   return {
     title: toTitle(`logged out of ${name} on this machine`),
-    body: toBody([`${name} did not confirm a revocation:`, ...rest].join('\n')),
+    body: toBody(
+      `${name} did not confirm a revocation: ${detail ?? 'remove the access in your account there'}`,
+    ),
     failure: true,
     key,
   }

@@ -126,12 +126,11 @@ export const nextStep = ({
   state,
   code,
   prompt,
-  detail = '',
+  about,
 }: EventDetail): string | undefined => {
   if (kind !== 'webhook') return undefined
-  const original = /\bevt_[0-9a-f]+$/.exec(detail)?.[0]
-  if (state === 'duplicate' && original !== undefined)
-    return `to run it once more, as the webhook is now: doorward events retry ${original} --again`
+  if (state === 'duplicate' && about?.event !== undefined)
+    return `to run it once more, as the webhook is now: doorward events retry ${about.event} --again`
   if (state === 'rejected')
     return code === 'signature-invalid'
       ? 'fix what the reason names, then deliver it again from the sender'

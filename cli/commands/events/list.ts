@@ -75,8 +75,7 @@ export const listEvents = async (
 }
 
 /** A reload of the configuration that went well: while someone edits, there is one for each save. */
-const isReload = ({ kind, state, detail }: EventRecord): boolean =>
-  kind === 'daemon' && state === 'done' && detail?.includes('configuration was reloaded') === true
+const isReload = ({ code }: EventRecord): boolean => code === 'config-reloaded'
 
 type Listed = { readonly events: EventRecord[]; readonly folded: number }
 

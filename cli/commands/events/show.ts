@@ -69,11 +69,7 @@ const describeSignature = ({ signed, source }: EventDetail): string | undefined 
 }
 
 const targetText = ({ target, attempts, detail }: TargetResult, word: string): string =>
-  `${target}: ${word}${attempts > 1 ? ` after ${attempts} attempts` : ''}${detail ? `: ${describeReason(target, detail)}` : ''}`
-
-/** Drops the target's name where the reason begins with it. */
-const describeReason = (target: string, detail: string): string =>
-  detail.startsWith(`${target} `) ? detail.slice(target.length + 1) : detail
+  `${target}: ${word}${attempts > 1 ? ` after ${attempts} attempts` : ''}${detail ? `: ${detail}` : ''}`
 
 type Layout = { readonly paint: Terminal['paint']; readonly columns: number | undefined }
 

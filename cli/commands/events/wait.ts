@@ -90,7 +90,7 @@ export const printRetries = (terminal: Pick<Terminal, 'say'>): ((record: EventRe
   return ({ targets }) => {
     for (const { target, state, attempts, detail } of targets) {
       if (state !== 'waiting' || detail === undefined) continue
-      const line = `try ${attempts}: ${detail.startsWith(target) ? '' : `${target}: `}${detail}`
+      const line = `try ${attempts}: ${target}: ${detail}`
       if (said.has(line)) continue
       said.add(line)
       terminal.say(toPlainLine(line))

@@ -59,19 +59,14 @@ const printForgotten = (provider: string, detail: string, terminal: Terminal): v
   else terminal.print(toPlainLine(detail))
 }
 
-/** The daemon reports each token and the rest in parts separated by semicolons. */
 const printOutcome = (answer: Logout, terminal: Terminal): void => {
   const provider = toPlainLine(answer.provider)
-  const parts = toPlainLine(answer.detail ?? '')
-    .split('; ')
-    .filter((part) => part !== '')
   if (answer.revokedAtProvider) {
     terminal.print(`logged out of ${provider}: ${provider} confirmed the revocation`)
-    for (const part of parts) terminal.print(`  ${part}`)
+    if (answer.detail !== undefined) terminal.print(`  ${toPlainLine(answer.detail)}`)
     return
   }
+  const { detail = 'remove the access in your account there' } = answer
   terminal.print(`logged out of ${provider} on this machine`)
-  const warning = `warning: ${provider} did not confirm a revocation`
-  if (parts.length > 1) terminal.warn([warning, ...parts].join('\n  '))
-  else terminal.warn(`${warning}: ${parts[0] ?? 'remove the access in your account there'}`)
+  terminal.warn(`warning: ${provider} did not confirm a revocation: ${toPlainLine(detail)}`)
 }

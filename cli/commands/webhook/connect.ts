@@ -3,7 +3,6 @@ import type { TokenSummary } from '../../../shared/api.ts'
 import type { Client } from '../../../shared/client/client.ts'
 import {
   type HookProvider,
-  hookScopes,
   repositorySchema,
   type SourceProvider,
   sourceProviders,
@@ -168,37 +167,38 @@ const findConnected = (config: Config, provider: string, repository: string): st
 /** Asks the sender; where the login lacks a scope, asks the owner for a further login and asks again. */
 const withLogin = async (
   context: Context,
-  { provider, repository }: ConnectHook,
+  { provider }: ConnectHook,
   check: (client: Client) => Promise<unknown>,
 ): Promise<void> => {
   try {
     await withDaemon(context, check)
   } catch (error) {
     const { terminal } = context
-    const isFixable = error instanceof DoorwardError && error.code === 'scope-missing'
-    if (!isFixable || !error.hint?.startsWith('doorward oauth login ')) throw error
+    if (!(error instanceof DoorwardError) || error.code !== 'scope-missing') throw error
+    const { provider: login, scope } = error.about ?? {}
+    if (login === undefined || scope === undefined) throw error
     if (!process.stdin.isTTY || !terminal.isInteractive) throw error
-    const [scope] = hookScopes(provider, repository)
     terminal.say(error.message)
     const question = `log in to ${provider} again, with ${scope}?`
     const words = { question, refusal: error.message, interrupted: 'nothing was made' }
     if (!(await confirm(words, terminal))) throw error
-    await logInAgain(context, error.hint)
+    await logInAgain(context, login, scope)
     await withDaemon(context, check)
   }
 }
 
 /** Logs in with the scopes of the login that is there, and the missing one. */
-const logInAgain = async (context: Context, hint: string): Promise<void> => {
-  const [, login = '', asked = ''] = /login (\S+) --scopes (\S+)$/.exec(hint) ?? []
+const logInAgain = async (context: Context, login: string, scope: string): Promise<void> => {
   const { tokens } = await withDaemon(context, (client) =>
     client.get<{ tokens: TokenSummary[] }>('/oauth/tokens'),
   )
-  const provider =
-    tokens.find((token) => token.provider.split('@')[0] === login && token.default)?.provider ??
-    login
+  const token = tokens.find(
+    ({ provider, default: isDefault }) => provider.split('@')[0] === login && isDefault,
+  )
+  const { provider = login, scopes = [] } =
+    token ?? tokens.find(({ provider: name }) => name === login) ?? {}
   const { login: logIn } = await import('../oauth/login.ts')
-  await logIn(context, [provider], { browser: true, scopes: asked })
+  await logIn(context, [provider], { browser: true, scopes: [...scopes, scope].join(',') })
 }
 
 const ping = async ({ terminal }: Context, client: Client, path: string): Promise<PingedHook> => {

@@ -17,6 +17,9 @@ const signingSecret = 'whsec_ and the base64 of 24 to 64 bytes'
 
 type Entry = TargetSettings['http'][string]
 
+/** In messages: results name the target. */
+const server = 'the server'
+
 /**
  * A POST signed by Standard Webhooks (specification, "Signature scheme"). All attempts have the same
  * `webhook-id`, by which the receiver recognises a repeat. Nothing of an event reaches the URL.
@@ -25,16 +28,15 @@ export const createHttp = (entries: TargetSettings['http'], env: NodeJS.ProcessE
   isIdempotent: (address) => entries[address]?.sign ?? true,
   send: async (message, attempt) => {
     const { address } = message
-    const target = `http:${address}`
     const entry = Object.hasOwn(entries, address) ? entries[address] : undefined
     if (!entry)
-      throw new DeliveryError('permanent', `there is no target ${target}`, {
+      throw new DeliveryError('permanent', `there is no target http:${address}`, {
         code: 'target-invalid',
       })
     const { body_template: template, secret_env: secret, sign: isSigned } = entry
     const body = template === undefined ? defaultBody(message) : templateBody(template, message)
     const response = await requestTarget(getUrl(entry, env), {
-      target,
+      target: server,
       headers: {
         ...buildHeaders(entry.headers ?? {}, env),
         'content-type': 'application/json',
@@ -45,7 +47,7 @@ export const createHttp = (entries: TargetSettings['http'], env: NodeJS.ProcessE
       attempt,
     })
     const hint = isSigned ? hints[response.status] : unsignedHints[response.status]
-    const failure = toStatusError(target, response, { hint })
+    const failure = toStatusError(server, response, { hint })
     if (failure) throw failure
     return undefined
   },

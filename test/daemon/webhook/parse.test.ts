@@ -128,12 +128,12 @@ describe('parse', () => {
         undefined,
         'the body is text/plain: send application/json',
       ],
-      ['', form, undefined, 'the body is a form: it needs a field'],
+      ['', form, undefined, 'the body is a form: a form needs a field'],
       [
         'payload=1&payload=2',
         form,
         undefined,
-        'the body is a form: it needs exactly one field named payload',
+        'the body is a form: a form needs exactly one field named payload',
       ],
       [
         '{}',

@@ -8,7 +8,7 @@ describe('the end of a delivery', () => {
         { target: 'log', state: 'done', attempts: 1 },
         { target, state: 'failed', attempts: 2, ...(detail !== undefined && { detail }) },
       ]).detail
-    assert.equal(endOf('http:archive', 'http:archive answered 404'), 'http:archive answered 404')
+    assert.equal(endOf('http:a', 'the server answered 404'), 'http:a: the server answered 404')
     assert.equal(endOf('slack:#a', 'slack answered 404'), 'slack:#a: slack answered 404')
     assert.equal(endOf('slack:#a'), 'slack:#a: not delivered')
   })

@@ -247,7 +247,7 @@ ${downTarget}`,
     assert.equal(lineOf(waits), dropped)
     const stopped = `failed ${runs} of /one, received then, delivery delivery-8: its agent was stopped; ${again}`
     assert.equal(lineOf(runs), stopped)
-    const failed = `failed ${delivers} of /down, received then, delivery delivery-10: the delivery of its answer failed (http:down cannot be reached`
+    const failed = `failed ${delivers} of /down, received then, delivery delivery-10: the delivery of its answer failed (http:down: the server cannot be reached`
     assert.ok(lineOf(delivers).startsWith(failed), lineOf(delivers))
     assert.match(lineOf(delivers), new RegExp(`the daemon stops.*; ${again}$`))
     assert.doesNotMatch(stderr, /canary/)

@@ -26,7 +26,7 @@ describe('cli: waiting for an event', () => {
           target,
           state: 'waiting',
           attempts,
-          detail: 'http:archive answered 503; it is tried again',
+          detail: 'the server answered 503; it is tried again',
         },
         { target: 'slack:#a', state: 'waiting', attempts: 0 },
         { target: 'slack:#b', state: 'waiting', attempts: 1, detail: 'slack answered 500' },
@@ -35,9 +35,9 @@ describe('cli: waiting for an event', () => {
     changed(failing(1))
     changed(failing(2))
     assert.deepEqual(said, [
-      'try 1: http:archive answered 503; it is tried again',
+      'try 1: http:archive: the server answered 503; it is tried again',
       'try 1: slack:#b: slack answered 500',
-      'try 2: http:archive answered 503; it is tried again',
+      'try 2: http:archive: the server answered 503; it is tried again',
     ])
   })
 })

@@ -248,7 +248,7 @@ describe('cli: oauth', () => {
     const taken = await outcome(true, 'refresh token revoked; access token left to expire')
     assert.equal(
       taken.stdout,
-      'logged out of github: github confirmed the revocation\n  refresh token revoked\n  access token left to expire\n',
+      'logged out of github: github confirmed the revocation\n  refresh token revoked; access token left to expire\n',
     )
     const later = await outcome(
       false,
@@ -257,7 +257,7 @@ describe('cli: oauth', () => {
     assert.deepEqual([later.code, later.stdout], [0, 'logged out of github on this machine\n'])
     assert.equal(
       later.stderr,
-      'warning: github did not confirm a revocation\n  it does not answer\n  it is tried again until 2026-07-07, or you can revoke the access at https://example.com/apps\n',
+      'warning: github did not confirm a revocation: it does not answer; it is tried again until 2026-07-07, or you can revoke the access at https://example.com/apps\n',
     )
   })
 

@@ -253,15 +253,15 @@ describe('cli: webhook connect, where the login lacks a scope', () => {
     const daemon = await startContractServer(({ path: called }) => {
       if (called === '/oauth/start') return [201, started]
       if (called === '/oauth/tokens')
-        return [200, { tokens: [{ provider: 'github@work', default: true }] }]
+        return [200, { tokens: [{ provider: 'github@work', default: true, scopes: ['user'] }] }]
       if (called.startsWith('/oauth/logins/')) {
         hasScope = true
         return [200, authorized]
       }
-      const hint = 'doorward oauth login github --scopes user,admin:repo_hook'
+      const about = { provider: 'github', scope: 'admin:repo_hook' }
       return hasScope
         ? [409, { code: 'hook-foreign', detail: 'that is enough', status: 409 }]
-        : [409, { code: 'scope-missing', detail: 'a scope is missing', status: 409, hint }]
+        : [409, { code: 'scope-missing', detail: 'a scope is missing', status: 409, about }]
     })
     const child = startOnTerminal('webhook connect github acme/door', {
       home: daemon.home,

@@ -112,7 +112,7 @@ describe('delivery to a receiver of signed requests', () => {
       makeReply(),
     )
     assert.deepEqual([result?.state, result?.attempts], ['failed', 1])
-    assert.match(result?.detail ?? '', /^http:archive does not speak TLS \(EPROTO\) \(check/)
+    assert.match(result?.detail ?? '', /^the server does not speak TLS \(EPROTO\) \(check/)
     assert.deepEqual(server.requests, [])
   })
 
@@ -121,7 +121,7 @@ describe('delivery to a receiver of signed requests', () => {
     [401, /same secret/],
     [404, /check url/],
     [302, /redirect, which is not followed/],
-    [400, /^http:archive answered 400$/],
+    [400, /^the server answered 400$/],
   ] as const)
     it(`fails immediately for ${status}`, async () => {
       server.next(json(status, {}, { location: `${server.origin}/x` }))
