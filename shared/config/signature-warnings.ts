@@ -4,7 +4,7 @@ import { signsAddress } from '../signatures/scheme.ts'
 import { secretFault } from '../signatures/secrets.ts'
 import { listSecrets } from './environment.ts'
 import type { Config } from './load.ts'
-import type { Fault } from './warning.ts'
+import { type Fault, faultAbout } from './warning.ts'
 import type { Webhook } from './webhook.ts'
 
 /** A scheme that the sender does not use, and secrets that do not fit the scheme. */
@@ -25,14 +25,11 @@ const differenceFault = ({ path, scheme }: Webhook): Fault[] => {
   if (!first || senders.some(({ forms }) => forms.every((each) => isPlain(each)))) return []
   if (senders.some(({ forms }) => forms.some((each) => signsAlike(each, form)))) return []
   const names = [first, ...more].map(({ name }) => name)
-  return [
-    {
-      code: 'scheme-differs',
-      about: { webhook: path },
-      what: `${names.join(' and ')} does not sign ${form.header} ${isPlain(form) ? 'as a plain HMAC' : 'in this way'}, so no delivery is accepted`,
-      hint: `set signature_scheme: ${names.join(' or ')} and remove the fields that describe the signature`,
-    },
-  ]
+  return faultAbout({ webhook: path })(
+    'scheme-differs',
+    `${names.join(' and ')} does not sign ${form.header} ${isPlain(form) ? 'as a plain HMAC' : 'in this way'}, so no delivery is accepted`,
+    `set signature_scheme: ${names.join(' or ')} and remove the fields that describe the signature`,
+  )
 }
 
 const isPlain = ({ encoding, signs, check }: SignatureForm): boolean =>
@@ -55,25 +52,20 @@ const shapeFaults = (
       if (source?.mode === 'poll') return []
       const fault = secretFault(scheme, secret)
       if (!fault) return []
-      return [
-        {
-          code: fault.unusable ? 'secret-unusable' : 'secret-shape',
-          about: { webhook: path },
-          what: `the value of ${name} ${fault.reason}${fault.unusable ? '; it verifies nothing' : ''}`,
-          hint: `copy the secret again from the sender into ${name}`,
-        },
-      ]
+      return faultAbout({ webhook: path })(
+        fault.unusable ? 'secret-unusable' : 'secret-shape',
+        `the value of ${name} ${fault.reason}${fault.unusable ? '; it verifies nothing' : ''}`,
+        `copy the secret again from the sender into ${name}`,
+      )
     }),
   )
 
 /** What a webhook with a secret does not prove, or cannot, and what gives the secret away. */
 export const proofFaults = (
   { path, scheme, secretNames, verifyTokenNames }: Webhook,
-  { gateway }: Pick<Config, 'gateway'>,
+  { gateway }: Config,
 ): Fault[] => {
-  const fault = (code: string, what: string, hint: string): Fault[] => [
-    { code, about: { webhook: path }, what, hint },
-  ]
+  const fault = faultAbout({ webhook: path })
   if (secretNames.length === 0) return []
   if (gateway.server.public_url === undefined && signsAddress(scheme))
     return fault(

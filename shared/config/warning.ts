@@ -13,10 +13,6 @@ export const warn = (code: string, detail: string, hint: string, about?: About):
   { code, detail, hint, ...(about && { about }) },
 ]
 
-/** The warnings with what all of them are about. */
-export const warnAbout = (about: About, warnings: readonly Warning[]): Warning[] =>
-  warnings.map((warning) => ({ ...warning, about: { ...about, ...warning.about } }))
-
 /** What is wrong with one webhook, agent or target; `what` goes on after its name. */
 export type Fault = {
   readonly code: string
@@ -25,8 +21,13 @@ export type Fault = {
   readonly hint: string
 }
 
-/** The fault as a sentence that names its subject. */
-export const toWarning = ({ code, about, what, hint }: Fault): Warning => {
+/** Makes lists with one fault, for functions that return any number of them. */
+export const faultAbout =
+  (about: About) =>
+  (code: string, what: string, hint: string): Fault[] => [{ code, about, what, hint }]
+
+/** The fault as a sentence that names its subject, by default what `about` names first. */
+export const toWarning = ({ code, about, what, hint }: Fault, subject?: string): Warning => {
   const [kind, name] = Object.entries(about)[0] ?? []
-  return { code, detail: `${kind} ${name}: ${what}`, hint, about }
+  return { code, detail: `${subject ?? `${kind} ${name}`}: ${what}`, hint, about }
 }

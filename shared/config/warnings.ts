@@ -17,31 +17,33 @@ import { proofFaults, schemeFaults } from './signature-warnings.ts'
 import { targetFaults } from '../targets/warnings.ts'
 import { sentKinds } from '../targets/targets.ts'
 import { agentVariables, describeUnset, describeUnsetSecret, usedVariables } from './variables.ts'
-import { type Fault, toWarning, warn, warnAbout, type Warning } from './warning.ts'
+import { type Fault, faultAbout, toWarning, warn, type Warning } from './warning.ts'
 import type { Webhook } from './webhook.ts'
+
+type Facts = {
+  readonly config: Config
+  readonly env: NodeJS.ProcessEnv
+  /** Every variable that the configuration names. */
+  readonly used: readonly string[]
+}
 
 /** The warnings of a valid configuration. They never contain a secret's value. */
 export const collectWarnings = (config: Config, env: NodeJS.ProcessEnv): Warning[] => {
-  const enabled = config.webhooks.filter((webhook) => webhook.enabled)
-  const used = usedVariables(config)
+  const facts = { config, env, used: usedVariables(config) }
+  const webhooks = config.webhooks.filter(({ enabled }) => enabled)
   return [
     ...limitWarnings(config),
     ...queueWarnings(config, env),
-    ...enabled.flatMap((webhook) => secretFaults(webhook, used, env).map(toWarning)),
-    ...enabled.flatMap((webhook) =>
-      warnAbout({ webhook: webhook.path }, [
-        ...[...schemeFaults(webhook, env), ...proofFaults(webhook, config)].map(toWarning),
-        ...webhook.rules.flatMap((rule) => [
-          ...templateWarnings(describeRule(webhook.path, rule), rule),
-          ...filterWarnings(webhook, rule),
-          ...eventWarnings(webhook, rule),
-          ...contextWarnings(describeRule(webhook.path, rule), rule),
-        ]),
-        ...twinWarnings(webhook),
-      ]),
-    ),
-    ...keyFaults(localAgents(config), used, env).map(toWarning),
-    ...targetFaults(config, env).map(toWarning),
+    ...webhooks.flatMap((webhook) => secretFaults(webhook, facts)).map((fault) => toWarning(fault)),
+    ...webhooks.flatMap((webhook) => [
+      ...webhookChecks.flatMap((check) => check(webhook, facts)).map((fault) => toWarning(fault)),
+      ...webhook.rules.flatMap((rule) =>
+        ruleChecks
+          .flatMap((check) => check(rule, webhook))
+          .map((fault) => toWarning(fault, `webhook ${describeRule(webhook.path, rule)}`)),
+      ),
+    ]),
+    ...[...keyFaults(facts), ...targetFaults(config, env)].map((fault) => toWarning(fault)),
     ...providerWarnings(config),
     ...riskWarnings(config),
     ...networkWarnings(env),
@@ -49,7 +51,7 @@ export const collectWarnings = (config: Config, env: NodeJS.ProcessEnv): Warning
 }
 
 /** `/webhook/github review`, as events show it. */
-const describeRule = (path: string, { name }: Pick<Rule, 'name'>): string =>
+const describeRule = (path: string, { name }: Rule): string =>
   name === undefined ? path : `${path} ${name}`
 
 /** A body that never fits is answered 503, and its sender retries forever. */
@@ -63,15 +65,9 @@ const limitWarnings = ({ gateway }: Config): Warning[] =>
       )
 
 /** Secrets of a webhook that it does not have, or that are unset. */
-export const secretFaults = (
-  webhook: Webhook,
-  used: readonly string[],
-  env: NodeJS.ProcessEnv,
-): Fault[] => {
+const secretFaults = (webhook: Webhook, { env, used }: Facts): Fault[] => {
   const { path, scheme, secretNames, verifyTokenNames } = webhook
-  const fault = (code: string, what: string, hint: string): Fault[] => [
-    { code, about: { webhook: path }, what, hint },
-  ]
+  const fault = faultAbout({ webhook: path })
   if (getKeySource(scheme)) return []
   if (secretNames.length === 0)
     return fault(
@@ -101,23 +97,16 @@ export const secretFaults = (
 }
 
 /** Unset variables of agents that rules of enabled webhooks use. */
-export const keyFaults = (
-  rules: readonly Pick<Rule, 'agentName' | 'agent'>[],
-  used: readonly string[],
-  env: NodeJS.ProcessEnv,
-): Fault[] => {
-  const agents = new Map(rules.map(({ agentName, agent }) => [agentName, agent]))
+const keyFaults = ({ config, env, used }: Facts): Fault[] => {
+  const agents = new Map(localAgents(config).map(({ agentName, agent }) => [agentName, agent]))
   return [...agents].flatMap(([agentName, agent]) => {
     const unset = listUnset(agentVariables(agent), env)
     if (unset.length === 0) return []
-    return [
-      {
-        code: 'agent-key-unset',
-        about: { agent: agentName },
-        what: `${areUnset(unset)}; ${withoutVariable(agent)}`,
-        hint: describeUnset(unset, env, used),
-      },
-    ]
+    return faultAbout({ agent: agentName })(
+      'agent-key-unset',
+      `${areUnset(unset)}; ${withoutVariable(agent)}`,
+      describeUnset(unset, env, used),
+    )
   })
 }
 
@@ -136,16 +125,15 @@ export const withoutVariable = ({ kind }: Pick<Agent, 'kind'>): string =>
  * a way in. `bare` names agents whose sandbox is missing here.
  */
 export const riskWarnings = (config: Config, bare: ReadonlySet<string> = new Set()): Warning[] =>
-  config.webhooks.flatMap(({ path, enabled, rules }) =>
-    enabled
-      ? rules.flatMap((rule) =>
-          warnAbout(
-            { webhook: path, agent: rule.agentName },
-            riskWarning(describeRule(path, rule), rule, bare),
-          ),
-        )
-      : [],
-  )
+  config.webhooks
+    .filter(({ enabled }) => enabled)
+    .flatMap(({ path, rules }) =>
+      rules.flatMap((rule) => {
+        const warnings = riskWarning(describeRule(path, rule), rule, bare)
+        const about = { webhook: path, agent: rule.agentName }
+        return warnings.map((warning) => ({ ...warning, about }))
+      }),
+    )
 
 const riskWarning = (path: string, rule: Rule, bare: ReadonlySet<string>): Warning[] => {
   const { acceptsRisk, agentName, agent, prompt, targets, workspace } = rule
@@ -185,60 +173,14 @@ const riskWarning = (path: string, rule: Rule, bare: ReadonlySet<string>): Warni
 export const prefixHint = (path: string): string =>
   `write ${path.slice('event.'.length)}: paths of a filter have no event. in front`
 
-/**
- * Words of a filter that match nothing, and its paths that begin with `event.`, as in a prompt. Payloads of Slack do have a field `event`, as
- * do those from which the prompt reads it.
- */
-const filterWarnings = (
-  { path, scheme }: Pick<Webhook, 'path' | 'scheme'>,
-  { name, filter, prompt }: Pick<Rule, 'name' | 'filter' | 'prompt'>,
-): Warning[] => {
-  const conditions = valueConditions(filter)
-  const doubts = conditions.flatMap((condition) =>
-    condition.doubts.flatMap(({ code, what, hint }) =>
-      warn(code, `webhook ${path}: ${what}`, hint),
-    ),
-  )
-  const hasField = scheme.name === 'slack' || pathsIn(prompt).some(([, first]) => first === 'event')
-  if (hasField) return doubts
-  return conditions
-    .filter(({ path: [root, ...names] }) => root === 'event' && startsWithEvent(names))
-    .flatMap(({ text }) =>
-      warn(
-        'filter-path-prefix',
-        `webhook ${describeRule(path, { name })}: ${text} in filter never matches, unless the payload has a field event`,
-        prefixHint(text),
-      ),
-    )
-    .concat(doubts)
-}
-
-/** Names in `on` that the sender does not use. */
-const eventWarnings = (
-  webhook: Pick<Webhook, 'path' | 'scheme'>,
-  rule: Pick<Rule, 'name' | 'on'>,
-): Warning[] =>
-  (rule.on ?? []).flatMap((event) => {
-    const unknown = findUnknownEvent(webhook.scheme.name, event)
-    if (!unknown) return []
-    const { meant } = unknown
-    return warn(
-      'event-unknown',
-      `webhook ${describeRule(webhook.path, rule)}: on has ${event}, which is no event of ${webhook.scheme.name} that is known here`,
-      meant === undefined
-        ? `see the events at ${webhook.scheme.source}; one that is new runs nevertheless`
-        : `did you mean "${meant}"?`,
-    )
-  })
-
 /** Every rule that matches runs: two of the same kind run the agent twice. */
-const twinWarnings = ({ path, rules }: Pick<Webhook, 'path' | 'rules'>): Warning[] =>
+const twinFaults = ({ path, rules }: Webhook): Fault[] =>
   rules.flatMap((rule, index) => {
     const twin = rules.slice(0, index).find((other) => toRun(other) === toRun(rule))
     if (!twin) return []
-    return warn(
+    return faultAbout({ webhook: path })(
       'rules-equal',
-      `webhook ${path}: the rules ${twin.name} and ${rule.name} run the same agent with the same prompt for the same events, so it runs twice`,
+      `the rules ${twin.name} and ${rule.name} run the same agent with the same prompt for the same events, so it runs twice`,
       'remove one, or give one of them the targets of both as a list in deliver_to',
     )
   })
@@ -246,19 +188,76 @@ const twinWarnings = ({ path, rules }: Pick<Webhook, 'path' | 'rules'>): Warning
 const toRun = ({ on, filter, agentName, prompt }: Rule): string =>
   JSON.stringify([on, filter, agentName, prompt.source])
 
-/** A context that is made for nothing. */
-const contextWarnings = (path: string, { context, prompt }: Rule): Warning[] => {
-  const used = contextsIn(prompt)
-  return context
-    .filter((name) => !used.includes(name))
-    .flatMap((name) =>
-      warn(
-        'context-unused',
-        `webhook ${path}: context has ${name}, and the prompt has no {{context.${name}}}`,
-        `write {{context.${name}}} where it belongs in prompt_template, or take ${name} out of context`,
+/** Further checks of each enabled webhook. */
+const webhookChecks: readonly ((webhook: Webhook, facts: Facts) => Fault[])[] = [
+  (webhook, { env }) => schemeFaults(webhook, env),
+  (webhook, { config }) => proofFaults(webhook, config),
+  twinFaults,
+]
+
+/** `{{event.number` without its end, and `{event.number}`. */
+const brokenPlaceholder = /\{\{\s*event\b[^{}\n]{0,40}\}?|\{event\.[\w.]{1,60}\}+/g
+
+/** The checks of each rule of an enabled webhook. */
+const ruleChecks: readonly ((rule: Rule, webhook: Webhook) => Fault[])[] = [
+  // Text of a prompt that looks like a placeholder but is not one.
+  ({ prompt }, { path }) =>
+    [...literalText(prompt.source).matchAll(brokenPlaceholder)].flatMap(([found]) =>
+      faultAbout({ webhook: path })(
+        'placeholder-unfinished',
+        `${found.trim()} in prompt_template is not a placeholder, so it stays as it is`,
+        'write {{event}} or {{event.<path>}}, with two braces on either side',
       ),
-    )
-}
+    ),
+
+  // Paths of a filter that begin with `event.`, as in a prompt. Payloads of Slack do have a field `event`, and
+  // so do those from which the prompt reads one.
+  ({ filter, prompt }, { path, scheme }) =>
+    scheme.name === 'slack' || pathsIn(prompt).some(([, first]) => first === 'event')
+      ? []
+      : valueConditions(filter)
+          .filter(({ path: [root, ...names] }) => root === 'event' && startsWithEvent(names))
+          .flatMap(({ text }) =>
+            faultAbout({ webhook: path })(
+              'filter-path-prefix',
+              `${text} in filter never matches, unless the payload has a field event`,
+              prefixHint(text),
+            ),
+          ),
+
+  // Words of a filter that match nothing.
+  ({ filter }, { path }) =>
+    valueConditions(filter)
+      .flatMap(({ doubts }) => doubts)
+      .flatMap(({ code, what, hint }) => faultAbout({ webhook: path })(code, what, hint)),
+
+  // Names in `on` that the sender does not use.
+  ({ on = [] }, { path, scheme }) =>
+    on.flatMap((event) => {
+      const unknown = findUnknownEvent(scheme.name, event)
+      if (!unknown) return []
+      const { meant } = unknown
+      return faultAbout({ webhook: path })(
+        'event-unknown',
+        `on has ${event}, which is no event of ${scheme.name} that is known here`,
+        meant === undefined
+          ? `see the events at ${scheme.source}; one that is new runs nevertheless`
+          : `did you mean "${meant}"?`,
+      )
+    }),
+
+  // A context that is made for nothing.
+  ({ context, prompt }, { path }) =>
+    context
+      .filter((name) => !contextsIn(prompt).includes(name))
+      .flatMap((name) =>
+        faultAbout({ webhook: path })(
+          'context-unused',
+          `context has ${name}, and the prompt has no {{context.${name}}}`,
+          `write {{context.${name}}} where it belongs in prompt_template, or take ${name} out of context`,
+        ),
+      ),
+]
 
 /** Providers of gateway.yaml without the endpoints of a login. */
 const providerWarnings = ({ gateway }: Config): Warning[] =>
@@ -278,16 +277,3 @@ const providerWarnings = ({ gateway }: Config): Warning[] =>
         { provider: name },
       )
     })
-
-/** `{{event.number` without its end, and `{event.number}`. */
-const brokenPlaceholder = /\{\{\s*event\b[^{}\n]{0,40}\}?|\{event\.[\w.]{1,60}\}+/g
-
-/** Text of a prompt that looks like a placeholder but is not one. */
-export const templateWarnings = (path: string, { prompt }: Pick<Rule, 'prompt'>): Warning[] =>
-  [...literalText(prompt.source).matchAll(brokenPlaceholder)].flatMap(([found]) =>
-    warn(
-      'placeholder-unfinished',
-      `webhook ${path}: ${found.trim()} in prompt_template is not a placeholder, so it stays as it is`,
-      'write {{event}} or {{event.<path>}}, with two braces on either side',
-    ),
-  )

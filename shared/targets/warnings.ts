@@ -8,7 +8,7 @@ import { isLoopbackUrl } from '../config/schema.ts'
 import { parseSecretUrl, parseHeaderValue, parseSigningKey, parseSmtpServer } from './secrets.ts'
 import { fixedFolder, isOwnFile, makesFolders, resolveTargetFile } from './targets.ts'
 import { variablesIn } from '../config/variables.ts'
-import { type Fault, toWarning, type Warning } from '../config/warning.ts'
+import { type Fault, faultAbout, toWarning, type Warning } from '../config/warning.ts'
 import { enabledRules } from '../config/webhook.ts'
 
 /** What prevents deliveries to the targets of enabled webhooks, as far as it shows without sending. */
@@ -122,8 +122,8 @@ const variableFault = (
   { name, target, what, isValid, findDoubt }: TargetVariable,
   env: NodeJS.ProcessEnv,
 ): Fault[] => {
-  const fault = (code: string, what: string): Fault[] => [{ code, about: { target }, what, hint }]
-  const hint = `set ${name} in .env: doorward config edit env`
+  const fault = (code: string, what: string) =>
+    faultAbout({ target })(code, what, `set ${name} in .env: doorward config edit env`)
   const [value] = listSecrets([name], env)
   if (value === undefined)
     return fault('target-secret-unset', `${name} is unset or empty; nothing can be delivered there`)
@@ -140,12 +140,13 @@ const plainHttp = ({ gateway }: Config): Fault[] =>
       ([, { url }]) =>
         url !== undefined && new URL(url).protocol === 'http:' && !isLoopbackUrl(url),
     )
-    .map(([name]) => ({
-      code: 'target-not-encrypted',
-      about: { target: `http:${name}` },
-      what: 'it uses http: answers can be read on the network',
-      hint: `use https in targets.http.${name}.url`,
-    }))
+    .flatMap(([name]) =>
+      faultAbout({ target: `http:${name}` })(
+        'target-not-encrypted',
+        'it uses http: answers can be read on the network',
+        `use https in targets.http.${name}.url`,
+      ),
+    )
 
 /** Addresses of incoming webhooks, with which anyone can write into a chat. */
 const incomingWebhook =
@@ -154,46 +155,41 @@ const incomingWebhook =
 const secretUrls = ({ gateway }: Config): Fault[] =>
   Object.entries(gateway.targets.http)
     .filter(([, { url = '' }]) => incomingWebhook.test(url.replace(/^https?:\/\//, '')))
-    .map(([name]) => ({
-      code: 'target-url-secret',
-      about: { target: `http:${name}` },
-      what: 'its URL is in gateway.yaml: anyone who has it can write there',
-      hint: `put it into .env, and the name of the variable into targets.http.${name}.url_env instead of url`,
-    }))
-
-/** The faults of file targets, as warnings. */
-export const fileTargetWarnings = async (config: Config, homeFolder: string): Promise<Warning[]> =>
-  (await fileTargetFaults(config, homeFolder)).map(toWarning)
+    .flatMap(([name]) =>
+      faultAbout({ target: `http:${name}` })(
+        'target-url-secret',
+        'its URL is in gateway.yaml: anyone who has it can write there',
+        `put it into .env, and the name of the variable into targets.http.${name}.url_env instead of url`,
+      ),
+    )
 
 /**
- * Faults of file targets of enabled webhooks, as far as no event chooses the path: a missing folder
+ * Warnings about file targets of enabled webhooks, as far as no event chooses the path: a missing folder
  * that is not created, a link, a path to doorward's own files.
  */
-export const fileTargetFaults = async (config: Config, homeFolder: string): Promise<Fault[]> => {
+export const fileTargetWarnings = async (
+  config: Config,
+  homeFolder: string,
+): Promise<Warning[]> => {
   const found = await Promise.all(
     listFilePaths(config, homeFolder).map(async ({ text, source, folder, file }) => {
+      const fault = faultAbout({ target: text })
       if (!makesFolders(source) && (await isMissing(folder)))
-        return [
-          {
-            code: 'target-folder-missing',
-            about: { target: text },
-            what: `the folder ${folder} does not exist; nothing can be delivered there`,
-            hint: 'create it, or write a path relative to the home, where folders are created',
-          },
-        ]
+        return fault(
+          'target-folder-missing',
+          `the folder ${folder} does not exist; nothing can be delivered there`,
+          'create it, or write a path relative to the home, where folders are created',
+        )
       const why = await describeRefusal(folder, file, homeFolder)
       if (why === undefined) return []
-      return [
-        {
-          code: 'target-file-refused',
-          about: { target: text },
-          what: `${why}; nothing is delivered there`,
-          hint: 'choose another path, or remove the link',
-        },
-      ]
+      return fault(
+        'target-file-refused',
+        `${why}; nothing is delivered there`,
+        'choose another path, or remove the link',
+      )
     }),
   )
-  return found.flat()
+  return found.flat().map((fault) => toWarning(fault))
 }
 
 /** Why a delivery would not write the file. */

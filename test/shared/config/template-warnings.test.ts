@@ -1,9 +1,14 @@
 import assert from 'node:assert/strict'
-import { parseTemplate } from '../../../shared/templates.ts'
-import { templateWarnings } from '../../../shared/config/warnings.ts'
+import { collectWarnings } from '../../../shared/config/warnings.ts'
+import { check, webhook } from '../../support/daemon/config-files.ts'
 
 describe('warnings of templates', () => {
-  const of = (source: string) => templateWarnings('/x', { prompt: parseTemplate(source) })
+  const of = (source: string) => {
+    const webhooks = webhook('', '/x', 'echo', JSON.stringify(source))
+    return collectWarnings(check({ webhooks }), {}).filter(
+      ({ code }) => code !== 'webhook-unsigned',
+    )
+  }
 
   for (const source of [
     'Number {{event.number',
