@@ -11,6 +11,7 @@ import {
 import type { WebhookSource } from '../../shared/config/source.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { readSecretFile, systemReason } from '../../shared/home/home.ts'
+import { BoundedMap } from '../util/bounded-map.ts'
 
 /** Limited by number, as a clock can be wrong; more than any sender delivers since the oldest cursor. */
 const maxFinished = 20_000
@@ -26,9 +27,9 @@ export class Journal {
   readonly #file: string
   readonly #cursors = new Map<string, number>()
   /** The oldest first. */
-  readonly #finished = new Set<string>()
+  readonly #finished = new BoundedMap<string, true>(maxFinished)
   /** Deliveries that this daemon accepted and has not finished. */
-  readonly #taken = new Set<string>()
+  readonly #taken = new BoundedMap<string, true>(maxFinished)
   #lines = 0
 
   private constructor(file: string) {
@@ -60,7 +61,7 @@ export class Journal {
   take(hook: WebhookSource, deliveryId: string): void {
     const key = hashOf(hook, deliveryId)
     if (this.#taken.has(key) || this.#finished.has(key)) return
-    addNewest(this.#taken, key)
+    this.#taken.set(key, true)
     this.#append([`taken ${key}`])
   }
 
@@ -83,11 +84,11 @@ export class Journal {
       /^(cursor|taken|finished) ([\w-]{43})(?: (\d{1,16}) \.)?$/.exec(line) ?? []
     if (kind === 'cursor' && ms !== undefined) this.#cursors.set(key, Number(ms))
     if (kind === 'finished') this.#finish(key)
-    if (kind === 'taken') addNewest(this.#taken, key)
+    if (kind === 'taken') this.#taken.set(key, true)
   }
 
   #finish(key: string): void {
-    addNewest(this.#finished, key)
+    this.#finished.set(key, true)
     this.#taken.delete(key)
   }
 
@@ -118,8 +119,8 @@ export class Journal {
   #rewrite(): void {
     const lines = [
       ...[...this.#cursors].map(([key, ms]) => toCursorLine(key, ms)),
-      ...[...this.#finished].map((key) => `finished ${key}`),
-      ...[...this.#taken].map((key) => `taken ${key}`),
+      ...[...this.#finished.keys()].map((key) => `finished ${key}`),
+      ...[...this.#taken.keys()].map((key) => `taken ${key}`),
     ]
     const temporary = `${this.#file}.${process.pid}.tmp`
     rmSync(temporary, { force: true })
@@ -133,12 +134,6 @@ export class Journal {
     renameSync(temporary, this.#file)
     this.#lines = lines.length
   }
-}
-
-const addNewest = (keys: Set<string>, key: string): void => {
-  keys.add(key)
-  const [oldest] = keys
-  if (keys.size > maxFinished && oldest !== undefined) keys.delete(oldest)
 }
 
 /** The dot marks the end of the line: a time that was cut off would be a much older one. */

@@ -1,5 +1,7 @@
-import { createHmac, timingSafeEqual } from 'node:crypto'
+import { createHmac } from 'node:crypto'
+import { constantTimeEqual } from '../../shared/constant-time.ts'
 import { textAt } from '../util/payload-path.ts'
+import { BoundedMap } from '../util/bounded-map.ts'
 
 /*
  * Events about messages and comments that this home wrote are ignored: else an answer would trigger the
@@ -33,7 +35,7 @@ const maxWaitMs = 2000
  * the posts without a response.
  */
 export class OwnMessages {
-  readonly #names = new Set<string>()
+  readonly #names = new BoundedMap<string, true>(maxMessages)
   readonly #pending = new Set<Promise<unknown>>()
   readonly #waitMs: number
 
@@ -119,7 +121,7 @@ export class OwnMessages {
 
   /** The names of messages, oldest first. */
   snapshot(): readonly string[] {
-    return [...this.#names]
+    return [...this.#names.keys()]
   }
 
   restore(names: readonly string[]): void {
@@ -127,9 +129,7 @@ export class OwnMessages {
   }
 
   #put(name: string): void {
-    this.#names.add(name)
-    const [oldest] = this.#names
-    if (this.#names.size > maxMessages && oldest !== undefined) this.#names.delete(oldest)
+    this.#names.set(name, true)
   }
 }
 
@@ -187,8 +187,7 @@ export const createCommentMarks = (apiToken: string): CommentMarks => {
     if (!body.startsWith(markStart)) return false
     const [mark, eventId, part, signature] = markPattern.exec(body) ?? []
     if (mark === undefined || !eventId || !part || !signature) return false
-    const expected = sign(eventId, part, body.slice(mark.length))
-    return timingSafeEqual(Buffer.from(signature), Buffer.from(expected))
+    return constantTimeEqual(signature, sign(eventId, part, body.slice(mark.length)))
   }
 
   return {

@@ -4,6 +4,7 @@ import { DeliveryError } from './delivery-error.ts'
 import { toParts } from './format/parts.ts'
 import { retry, type RetryOptions, type RetryRules, retryRules } from './retry.ts'
 import type { AgentReply, Sender } from './sender.ts'
+import { BoundedMap } from '../util/bounded-map.ts'
 
 type RemoteTarget = {
   readonly text: string
@@ -89,14 +90,12 @@ const nothingSent: PartsSent = { parts: 0, mayHaveArrived: false }
 
 /** Keyed by a hash of the reply: another reply to the same event starts at its first part. */
 export const createProgress = (): Progress => {
-  const entries = new Map<string, PartsSent>()
+  const entries = new BoundedMap<string, PartsSent>(maxEntries)
   const toKey = ({ eventId, text }: AgentReply, target: string): string =>
     createHash('sha256').update(`${eventId}\n${target}\n${text}`).digest('base64')
   const put = (key: string, sent: PartsSent | undefined): void => {
-    entries.delete(key)
     if (sent && (sent.parts > 0 || sent.mayHaveArrived)) entries.set(key, sent)
-    const [oldest] = entries.keys()
-    if (entries.size > maxEntries && oldest !== undefined) entries.delete(oldest)
+    else entries.delete(key)
   }
 
   return {

@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { isEqualInConstantTime } from '../../shared/client/identity.ts'
+import { constantTimeEqual } from '../../shared/constant-time.ts'
+import { BoundedMap } from '../util/bounded-map.ts'
 
 /*
  * The link to the page of an event appears in the address bar, in the history and, for a moment, on the command
@@ -67,7 +68,7 @@ export const createEventLinks = (now?: () => number): EventLinks => {
         return opened
       }
       const page = pages.get(code)
-      if (!page || key === undefined || !isEqualInConstantTime(key, page.key)) return undefined
+      if (!page || key === undefined || !constantTimeEqual(key, page.key)) return undefined
       pages.set(code, page)
       return page
     },
@@ -86,27 +87,25 @@ export const createEventLinks = (now?: () => number): EventLinks => {
 
 /** A bounded map whose entries expire. It keeps hashes of its keys, not the keys. */
 export class ExpiringMap<Value> {
-  readonly #entries = new Map<string, { readonly value: Value; readonly expiresAt: number }>()
-  readonly #max: number
+  /** The first expires first. */
+  readonly #entries: BoundedMap<string, { readonly value: Value; readonly expiresAt: number }>
   readonly #lifeMs: number
   readonly #now: () => number
 
   /** `now` is a monotonic clock in milliseconds. */
   constructor(max: number, lifeMs: number, now = () => performance.now()) {
-    this.#max = max
+    this.#entries = new BoundedMap(max)
     this.#lifeMs = lifeMs
     this.#now = now
   }
 
   /** Keeps a value for its whole life from now. */
   set(key: string, value: Value): void {
-    const hash = hashKey(key)
-    // Move it to the end: the first entry is always the oldest.
-    this.#entries.delete(hash)
-    this.#entries.set(hash, { value, expiresAt: this.#now() + this.#lifeMs })
-    for (const [oldest, { expiresAt }] of this.#entries)
-      if (this.#entries.size > this.#max || expiresAt <= this.#now()) this.#entries.delete(oldest)
-      else break
+    this.#entries.set(hashKey(key), { value, expiresAt: this.#now() + this.#lifeMs })
+    for (const [hash, { expiresAt }] of this.#entries) {
+      if (expiresAt > this.#now()) break
+      this.#entries.delete(hash)
+    }
   }
 
   get(key: string): Value | undefined {

@@ -1,4 +1,4 @@
-import { timingSafeEqual } from 'node:crypto'
+import { constantTimeEqual } from '../../shared/constant-time.ts'
 import type { IncomingMessage } from 'node:http'
 import { isIPv4 } from 'node:net'
 import type { Middleware } from 'koa'
@@ -85,13 +85,13 @@ export const isFromWebPage = (origin: string | undefined, fetchSite: string | un
   origin !== undefined ||
   (fetchSite !== undefined && fetchSite !== 'none' && fetchSite !== 'same-origin')
 
-/** Compares in constant time; the length of the token is not a secret. */
+/** True for the token of the API, once. */
 const hasToken = (values: readonly string[], apiToken: Buffer): boolean => {
   const [value, second] = values
   if (value === undefined || second !== undefined) return false
   if (!/^Bearer [\x21-\x7e]+$/i.test(value)) return false
   const given = Buffer.from(value.slice('Bearer '.length), 'latin1')
-  return given.length === apiToken.length && timingSafeEqual(given, apiToken)
+  return constantTimeEqual(given, apiToken)
 }
 
 /** All values of one header, by its name in lower case. `headersDistinct` would make an object of all headers. */

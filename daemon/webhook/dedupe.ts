@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { BoundedMap } from '../util/bounded-map.ts'
 
 /** How long a delivery is remembered. */
 const rememberedMs = 24 * 3_600_000
@@ -56,7 +57,7 @@ type Seen = { readonly eventId: string; readonly atMs: number }
 export class SeenDeliveries {
   readonly #max: number
   /** The oldest of each webhook first. */
-  readonly #byWebhook = new Map<string, Map<string, Seen>>()
+  readonly #byWebhook = new Map<string, BoundedMap<string, Seen>>()
 
   constructor(max = maxRemembered) {
     this.#max = max
@@ -72,19 +73,9 @@ export class SeenDeliveries {
   /** Remembers a delivery as the newest of its webhook. */
   remember(key: DeliveryKey, eventId: string, nowMs: number): void {
     let ofWebhook = this.#byWebhook.get(key.webhook)
-    if (!ofWebhook) this.#byWebhook.set(key.webhook, (ofWebhook = new Map()))
-    for (const hash of hashesOf(key)) {
-      ofWebhook.delete(hash)
-      ofWebhook.set(hash, { eventId, atMs: nowMs })
-    }
-    if (ofWebhook.size > this.#max * spare) this.#removeOldest(ofWebhook)
-  }
-
-  #removeOldest(ofWebhook: Map<string, Seen>): void {
-    for (const hash of ofWebhook.keys()) {
-      if (ofWebhook.size <= this.#max) break
-      ofWebhook.delete(hash)
-    }
+    if (!ofWebhook)
+      this.#byWebhook.set(key.webhook, (ofWebhook = new BoundedMap(this.#max, this.#max * spare)))
+    for (const hash of hashesOf(key)) ofWebhook.set(hash, { eventId, atMs: nowMs })
   }
 
   /** Allows the delivery again, unless it belongs to another event by now. */

@@ -1,4 +1,5 @@
-import { createHmac, timingSafeEqual } from 'node:crypto'
+import { createHmac } from 'node:crypto'
+import { constantTimeEqual } from '../constant-time.ts'
 
 /*
  * A program that squats on our port could steal the bearer token of the first client. So a client first
@@ -19,15 +20,8 @@ export const isProof = (
   apiToken: string,
   challenge: string,
   endpoint: string,
-): boolean => isEqualInConstantTime(given, computeProof(apiToken, challenge, endpoint))
+): boolean => constantTimeEqual(given, computeProof(apiToken, challenge, endpoint))
 
 /** The daemon's end of a connection, in the form that both sides use. */
 export const toEndpoint = (address: string | undefined, port: number | undefined): string =>
   `${address?.replace(/^::ffff:(?=\d+\.)/, '')} ${port}`
-
-/** Compares two texts in a time that does not depend on where they differ. */
-export const isEqualInConstantTime = (a: string, b: string): boolean => {
-  const key = 'comparison'
-  const digest = (text: string) => createHmac('sha256', key).update(text).digest()
-  return timingSafeEqual(digest(a), digest(b))
-}

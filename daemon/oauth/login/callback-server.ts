@@ -8,6 +8,7 @@ import type { RenderedPage } from '../../http/body.ts'
 import { createKeyedMutex } from '../../util/concurrency.ts'
 import type { RedirectHost } from '../providers/providers.ts'
 import { loadCallbackPage, type Page } from './callback-page.ts'
+import { BoundedMap } from '../../util/bounded-map.ts'
 
 type CallbackAnswer = {
   readonly status: number
@@ -51,7 +52,7 @@ export class CallbackServer {
   readonly #finish: FinishLogin
   readonly #render = loadCallbackPage()
   readonly #sockets = new Map<string, CallbackSocket>()
-  readonly #results = new Map<string, CallbackAnswer>()
+  readonly #results = new BoundedMap<string, CallbackAnswer>(maxResults)
   readonly #withLock = createKeyedMutex()
 
   constructor(finish: FinishLogin) {
@@ -160,10 +161,8 @@ export class CallbackServer {
         releasePage()
       }
       const status = page.kind === 'done' ? 200 : 400
-      this.#results.set(address, { status, page: this.#render(page), onSent })
       // A page holds no secret, so one that is never fetched can stay until newer ones replace it.
-      const [oldest] = this.#results.keys()
-      if (this.#results.size > maxResults && oldest !== undefined) this.#results.delete(oldest)
+      this.#results.set(address, { status, page: this.#render(page), onSent })
       return { status: 303, page: undefined, headers: { location: address } }
     } finally {
       release()

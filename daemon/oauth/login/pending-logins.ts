@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { Account, Login } from '../../../shared/api.ts'
-import { isEqualInConstantTime } from '../../../shared/client/identity.ts'
+import { constantTimeEqual } from '../../../shared/constant-time.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { type LongTimeout, longTimeout } from '../../util/abort.ts'
 import type { Client } from '../providers/client-store.ts'
@@ -124,7 +124,7 @@ export class PendingLogins {
   findByState(state: string): CodeAttempt | undefined {
     const waiting = [...this.#entries.values()].filter(isWaiting).map(({ attempt }) => attempt)
     const forBrowser = waiting.filter((attempt) => attempt.kind === 'code')
-    return forBrowser.filter((attempt) => isEqualInConstantTime(attempt.state, state))[0]
+    return forBrowser.filter((attempt) => constantTimeEqual(attempt.state, state))[0]
   }
 
   /** The login of this id if it still waits for approval. Throws `login-not-pending`. */

@@ -11,6 +11,7 @@ import type { Job, QueueResult } from '../queue.ts'
 import { Answers, type AnswersParts } from './answers.ts'
 import { runsStream, toRunSubject } from './broker.ts'
 import { writeRun } from './messages.ts'
+import { BoundedMap } from '../../util/bounded-map.ts'
 
 /*
  * The side of the receiver: an event that needs an agent is published before its sender gets the 202, and is
@@ -36,7 +37,7 @@ export class Receiver {
   /** Where published events are in the stream, and since when. */
   readonly #waiting = new Map<string, { readonly seq: number; readonly at: number }>()
   /** Deliveries whose event failed, which their sender may send again, each with that event. */
-  readonly #failed = new Map<string, string>()
+  readonly #failed = new BoundedMap<string, string>(maxFailed)
   /** Runs that the broker has lost, and when to publish them again. */
   readonly #lost = new Map<string, { readonly at: number; readonly messageId: string }>()
   #isDraining = false
@@ -230,8 +231,6 @@ export class Receiver {
     if (state !== 'failed' && state !== 'dropped') return
     const { delivery } = this.#parts.memory.kept.get(id) ?? {}
     if (delivery) this.#failed.set(toDeliveryName(delivery), id)
-    const [oldest] = this.#failed.keys()
-    if (oldest !== undefined && this.#failed.size > maxFailed) this.#failed.delete(oldest)
   }
 
   /** After a restart of the broker, which has lost what waited there. */

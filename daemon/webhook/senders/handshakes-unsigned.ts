@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { constantTimeEqual } from '../../../shared/constant-time.ts'
 import type { HandshakeKind, SignatureScheme } from '../../../shared/signatures/scheme.ts'
 import type { CompiledWebhook } from '../compiled-webhook.ts'
 import type { Handshake, Reply } from './handshakes.ts'
@@ -67,7 +67,7 @@ const kinds: {
       if (given === undefined || text === undefined)
         throw invalid('hub.verify_token or hub.challenge is missing')
       requireSecret(webhook.verifier)
-      if (!webhook.verifyTokens().some((token) => isSame(token, given)))
+      if (!webhook.verifyTokens().some((token) => constantTimeEqual(token, given)))
         throw invalid(
           'hub.verify_token is another one than verify_token_env (or secret_env) has here',
         )
@@ -170,11 +170,6 @@ const kinds: {
     },
   },
 }
-
-const isSame = (expected: string, given: string): boolean =>
-  timingSafeEqual(digest(expected), digest(given))
-
-const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
 
 /** The method of the handshake of a sender, for `Allow`. */
 export const handshakeMethod = (kind: HandshakeKind | undefined): string | undefined =>

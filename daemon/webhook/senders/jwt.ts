@@ -1,4 +1,5 @@
-import { createHmac, type KeyObject, timingSafeEqual, verify } from 'node:crypto'
+import { createHmac, type KeyObject, verify } from 'node:crypto'
+import { constantTimeEqual } from '../../../shared/constant-time.ts'
 import { invalid } from '../signatures/header.ts'
 
 /*
@@ -55,7 +56,7 @@ export const isSignedBy = ({ signed, signature }: Jwt, keys: readonly KeyObject[
   let matches = false
   for (const key of keys) {
     const digest = createHmac('sha256', key).update(signed).digest()
-    if (digest.length === signature.length && timingSafeEqual(digest, signature)) matches = true
+    if (constantTimeEqual(digest, signature)) matches = true
   }
   return matches
 }

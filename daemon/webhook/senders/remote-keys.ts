@@ -5,6 +5,7 @@ import { withTimeLimit } from '../../util/abort.ts'
 import { createByteCollector } from '../../util/byte-budget.ts'
 import { parseJwt } from './jwt.ts'
 import { invalid, oneValue, type SignatureHeaders } from '../signatures/header.ts'
+import { BoundedMap } from '../../util/bounded-map.ts'
 
 /*
  * Public keys that a sender publishes on its own host. A key is fetched before verification, which then needs
@@ -63,7 +64,7 @@ export const parseSnsUrl = (text: unknown): URL | undefined => {
 export class RemoteKeys {
   readonly #fetch: FetchText
   readonly #clock: () => number
-  readonly #kept = new Map<string, Kept>()
+  readonly #kept = new BoundedMap<string, Kept>(maxKept)
   readonly #pending = new Map<string, Promise<Kept>>()
   /** The times of the last fetches from Google, and of those from Amazon. */
   readonly #fetches = { google: [] as number[], 'aws-sns': [] as number[] }
@@ -129,10 +130,7 @@ export class RemoteKeys {
     this.#fetches[source] = [...recent, now]
     const loading = this.#fetch(new URL(url)).then((text) => {
       const kept = { keys: parse(text, now), at: now }
-      this.#kept.delete(url)
       this.#kept.set(url, kept)
-      const [oldest] = this.#kept.keys()
-      if (this.#kept.size > maxKept && oldest !== undefined) this.#kept.delete(oldest)
       return kept
     })
     this.#pending.set(url, loading)

@@ -1,11 +1,5 @@
-import {
-  constants,
-  createHash,
-  createHmac,
-  type KeyObject,
-  timingSafeEqual,
-  verify,
-} from 'node:crypto'
+import { constants, createHash, createHmac, type KeyObject, verify } from 'node:crypto'
+import { constantTimeEqual } from '../../../shared/constant-time.ts'
 import type { SpecialCheck } from '../../../shared/signatures/form.ts'
 import { isForm, isMultipart } from '../body.ts'
 import { parseMultipart } from '../forms.ts'
@@ -136,8 +130,7 @@ const anyMac = (
 ): boolean => {
   let matches = false
   for (const key of keys) {
-    const digest = mac(algorithm, key, text)
-    if (digest.length === given.length && timingSafeEqual(digest, given)) matches = true
+    if (constantTimeEqual(mac(algorithm, key, text), given)) matches = true
   }
   return matches
 }
@@ -245,7 +238,7 @@ const checks: { readonly [Kind in SpecialCheck]: Check } = {
     if (items.length === 0) throw invalid('the body has no list of notifications')
     for (const { clientState } of items) {
       const given = sha256(typeof clientState === 'string' ? clientState : '')
-      if (!tokens.some((token) => timingSafeEqual(token, given)))
+      if (!tokens.some((token) => constantTimeEqual(token, given)))
         throw invalid('the clientState of a notification is not the secret')
     }
     return undefined

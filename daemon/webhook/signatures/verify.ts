@@ -1,4 +1,5 @@
-import { createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto'
+import { createSecretKey, type KeyObject } from 'node:crypto'
+import { constantTimeEqual } from '../../../shared/constant-time.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import {
   computeMac,
@@ -101,7 +102,7 @@ export const verify = (
   let matches = false
   for (const key of form.keys) {
     const digest = computeMac(form, key, bytes, values)
-    for (const signature of digests) if (timingSafeEqual(digest, signature)) matches = true
+    for (const signature of digests) if (constantTimeEqual(digest, signature)) matches = true
   }
   if (!matches) throw invalid('the signature does not match the body and the secret')
   return new VerifiedBody(bytes, id === '' ? undefined : id)
