@@ -13,8 +13,6 @@ export type ServedMethod = {
 export type ServedInterface = {
   readonly methods: Readonly<Record<string, ServedMethod>>
   readonly properties: Readonly<Record<string, () => Variant>>
-  /** Signatures by name, for introspection. */
-  readonly signals: Readonly<Record<string, string>>
 }
 
 /** The interfaces of an object by name. */
@@ -23,8 +21,8 @@ export type ServedObject = Readonly<Record<string, ServedInterface>>
 const propertiesName = 'org.freedesktop.DBus.Properties'
 
 /**
- * Calls a method, also of the standard interfaces Peer, Properties and Introspectable. Returns signature
- * and values of the reply. Throws `BusError` with the D-Bus name of the error.
+ * Calls a method, also of the standard interfaces Peer and Properties. Panels know the interfaces that they
+ * use, so there is no introspection. Returns signature and values of the reply. Throws `BusError` with the D-Bus name of the error.
  */
 export const answerCall = (
   object: ServedObject,
@@ -42,13 +40,6 @@ export const answerCall = (
 
 const standard = (object: ServedObject): ServedObject => ({
   'org.freedesktop.DBus.Peer': only({ Ping: { takes: '', gives: '', run: () => [] } }),
-  'org.freedesktop.DBus.Introspectable': only({
-    Introspect: {
-      takes: '',
-      gives: 's',
-      run: () => [introspection({ ...object, ...standard(object) })],
-    },
-  }),
   [propertiesName]: only({
     Get: {
       takes: 'ss',
@@ -80,7 +71,6 @@ const standard = (object: ServedObject): ServedObject => ({
 const only = (methods: ServedInterface['methods']): ServedInterface => ({
   methods,
   properties: {},
-  signals: {},
 })
 
 const getProperties = (object: ServedObject, name: unknown): ServedInterface['properties'] => {
@@ -92,45 +82,3 @@ const getProperties = (object: ServedObject, name: unknown): ServedInterface['pr
 /** Names come from other programs, so only own properties count. */
 const own = <Value>(record: Readonly<Record<string, Value>>, name: string): Value | undefined =>
   Object.hasOwn(record, name) ? record[name] : undefined
-
-const introspection = (object: ServedObject): string => {
-  const interfaces = Object.entries(object).map(([name, { methods, properties, signals }]) =>
-    [
-      `<interface name="${name}">`,
-      ...Object.entries(methods).map(
-        ([method, { takes, gives }]) =>
-          `<method name="${method}">${args(takes, 'in')}${args(gives, 'out')}</method>`,
-      ),
-      ...Object.entries(signals).map(
-        ([signal, gives]) => `<signal name="${signal}">${args(gives)}</signal>`,
-      ),
-      ...Object.entries(properties).map(
-        ([property, read]) =>
-          `<property name="${property}" type="${read().signature}" access="read"/>`,
-      ),
-      '</interface>',
-    ].join(''),
-  )
-  return `<node>${interfaces.join('')}</node>`
-}
-
-const args = (signature: string, direction?: 'in' | 'out'): string =>
-  splitSignature(signature)
-    .map((type) => `<arg type="${type}"${direction ? ` direction="${direction}"` : ''}/>`)
-    .join('')
-
-/** Splits `ia{sv}av` into `i`, `a{sv}` and `av`. */
-const splitSignature = (signature: string): string[] => {
-  const parts: string[] = []
-  let depth = 0
-  let part = ''
-  for (const letter of signature) {
-    part += letter
-    if ('({'.includes(letter)) depth += 1
-    if (')}'.includes(letter)) depth -= 1
-    if (depth > 0 || letter === 'a') continue
-    parts.push(part)
-    part = ''
-  }
-  return parts
-}

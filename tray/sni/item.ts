@@ -147,7 +147,6 @@ const createItem = (getShown: () => TrayState): ServedObject => {
         ItemIsMenu: () => variant('b', true),
         Menu: () => variant('o', menuPath),
       },
-      signals: { NewIcon: '', NewToolTip: '', NewTitle: '', NewStatus: 's' },
     },
   }
 }

@@ -38,7 +38,6 @@ export class MenuObject {
           Status: () => variant('s', 'normal'),
           IconThemePath: () => variant('as', []),
         },
-        signals: { ItemsPropertiesUpdated: updateSignature, LayoutUpdated: 'ui' },
       },
     }
   }

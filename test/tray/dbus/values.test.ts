@@ -4,14 +4,11 @@ import { decodeMessage, encodeMessage, lengthOfMessage } from '../../../tray/dbu
 import { readValues, variant, writeValues } from '../../../tray/dbus/marshal.ts'
 
 const rows: readonly [signature: string, values: unknown[], hex: string][] = [
-  // The two examples of the specification, in little-endian.
+  // The example of the specification, in little-endian.
   ['s', ['foo'], '03000000 666f6f00'],
-  ['at', [[5n]], '08000000 00000000 0500000000000000'],
   ['s', ['+'], '01000000 2b00'],
   ['sss', ['foo', '+', 'bar'], '03000000 666f6f00 01000000 2b000000 03000000 62617200'],
   ['ybi', [255, true, -2], 'ff000000 01000000 feffffff'],
-  ['nq', [-1, 65535], 'ffff ffff'],
-  ['xd', [-1n, 1.5], 'ffffffffffffffff 000000000000f83f'],
   ['v', [variant('u', 7)], '017500 00 07000000'],
   ['ay', [Buffer.from([1, 2])], '02000000 0102'],
   ['(iy)', [[1, 2]], '01000000 02'],
@@ -33,12 +30,20 @@ describe('values on the bus', () => {
   }
 
   it('writes more than one page, whatever comes at its end', () => {
-    const signature = 'sayudg'
+    const signature = 'sayug'
     for (const length of [250, 255, 256, 511, 5000]) {
-      const values = ['x'.repeat(length), Buffer.alloc(length, 7), 0xffff_ffff, -0.5, 'ai']
+      const values = ['x'.repeat(length), Buffer.alloc(length, 7), 0xffff_ffff, 'ai']
       const bytes = writeValues(signature, values)
       assert.deepEqual(readValues(signature, bytes).values, values)
     }
+  })
+
+  it('reads numbers that it never writes', () => {
+    const read = (signature: string, hex: string) =>
+      readValues(signature, Buffer.from(hex.replaceAll(' ', ''), 'hex')).values
+    assert.deepEqual(read('nq', 'ffff ffff'), [-1, 65535])
+    assert.deepEqual(read('xd', 'ffffffffffffffff 000000000000f83f'), [-1n, 1.5])
+    assert.deepEqual(read('at', '08000000 00000000 0500000000000000'), [[5n]])
   })
 
   it('reads the other byte order', () => {
@@ -52,8 +57,7 @@ describe('values on the bus', () => {
     ['i', [1.5]],
     ['i', ['1']],
     ['b', [1]],
-    ['t', [-1n]],
-    ['x', [5]],
+    ['x', [5n]],
     ['s', ['a\0b']],
     ['s', ['\ud800']],
     ['o', ['relative']],

@@ -29,7 +29,7 @@ describeOnLinux('the icon of the tray itself', () => {
       }
       const methods = { RegisterStatusNotifierItem: { takes: 's', gives: '', run } }
       bus.serve('/StatusNotifierWatcher', {
-        'org.kde.StatusNotifierWatcher': { methods, properties: {}, signals: {} },
+        'org.kde.StatusNotifierWatcher': { methods, properties: {} },
       })
     })
     icon = await startStatusNotifier({ rows, icon: file, tooltip }, (row) => clicked.push(row))
