@@ -3,8 +3,8 @@ import { type Backend, NotifyFailure, type NotifyFailureKind } from './backend.t
 import type { Action } from '../action.ts'
 
 /*
- * Sends notifications to the desktop, a few at a time. While the service is away or hangs, the newest
- * ones wait for a while, and the service is tried again at growing intervals.
+ * Sends notifications to the desktop, one after the other. While the service is away or hangs, the newest
+ * ones wait, and the first of them is tried again now and then.
  */
 
 export type NotifierOptions = {
@@ -17,64 +17,40 @@ export type NotifierOptions = {
   readonly onTrouble: (reason?: string) => void
 }
 
-export type NotifierLimits = {
-  readonly inFlight: number
-  readonly waiting: number
-  /** Older notes are dropped. */
-  readonly waitingMs: number
-  readonly answerMs: number
-  readonly retryMs: readonly number[]
-  readonly stopMs: number
-}
+const mostWaiting = 10
 
-const defaultLimits: NotifierLimits = {
-  inFlight: 2,
-  waiting: 10,
-  waitingMs: 10 * 60_000,
-  answerMs: 10_000,
-  retryMs: [5000, 15_000, 60_000],
-  stopMs: 1000,
-}
+/** Milliseconds; other ones for tests. */
+const defaultLimits = { answerMs: 10_000, retryMs: 15_000, stopMs: 1000 }
 
 const shownMs = 15_000
 /** A failure asks for a decision, which takes longer. */
 const failureShownMs = 60_000
 
-type Waiting = { readonly note: Note; readonly since: number }
-
 export class Notifier {
   readonly #options: NotifierOptions
-  readonly #limits: NotifierLimits
+  readonly #limits: typeof defaultLimits
   readonly #stopping = new AbortController()
-  readonly #inFlight = new Set<Promise<void>>()
-  #waiting: readonly Waiting[] = []
-  #failures = 0
+  #waiting: readonly Note[] = []
+  #sending: Promise<void> | undefined
   #trouble: NotifyFailureKind | undefined
   #retryTimer: NodeJS.Timeout | undefined
-  /** Try again right after the attempt in progress, even if it fails. */
-  #retrySoon = false
 
-  constructor(options: NotifierOptions, limits: NotifierLimits = defaultLimits) {
+  constructor(options: NotifierOptions, limits = defaultLimits) {
     this.#options = options
     this.#limits = limits
-    options.backend.onReturn?.(() => {
-      const isSending = this.#inFlight.size > 0
-      this.#sendWaiting()
-      this.#retrySoon = isSending
-    })
+    options.backend.onReturn?.(() => void this.#sendWaiting())
   }
 
   readonly show = (note: Note): void => {
-    this.#enqueue([...this.#waiting, { note, since: performance.now() }])
-    this.#sendWaiting()
-    this.#retrySoon = this.#waiting.length > 0
+    this.#enqueue([...this.#waiting, note])
+    void this.#sendWaiting()
   }
 
   /** Drops or closes the note with this key, if the desktop supports that. */
   readonly close = (key: string): void => {
-    this.#waiting = this.#waiting.filter(({ note }) => note.key !== key)
-    // The note may be one of those being sent.
-    void Promise.all(this.#inFlight).then(async () => this.#options.backend.close?.(key))
+    this.#waiting = this.#waiting.filter((note) => note.key !== key)
+    // The note may be the one that is being sent.
+    void Promise.resolve(this.#sending).then(async () => this.#options.backend.close?.(key))
   }
 
   /** In a few words, why notes do not appear at the moment. */
@@ -87,38 +63,29 @@ export class Notifier {
     this.#stopping.abort()
     clearTimeout(this.#retryTimer)
     const limit = new Promise<void>((resolve) => setTimeout(resolve, this.#limits.stopMs).unref())
-    await Promise.race([limit, Promise.all([this.#options.backend.stop(), ...this.#inFlight])])
+    await Promise.race([limit, Promise.all([this.#options.backend.stop(), this.#sending])])
   }
 
   /** Keeps the newest notes, and the last of those with the same key. */
-  #enqueue(notes: readonly Waiting[]): void {
-    const isReplaced = ({ note }: Waiting, index: number) =>
-      note.key !== undefined && notes.slice(index + 1).some((later) => later.note.key === note.key)
-    this.#waiting = notes
-      .filter((entry, index) => !isReplaced(entry, index))
-      .slice(-this.#limits.waiting)
+  #enqueue(notes: readonly Note[]): void {
+    const isReplaced = ({ key }: Note, index: number) =>
+      key !== undefined && notes.slice(index + 1).some((later) => later.key === key)
+    this.#waiting = notes.filter((note, index) => !isReplaced(note, index)).slice(-mostWaiting)
   }
 
-  #sendWaiting(): void {
-    this.#retrySoon = false
-    const oldest = performance.now() - this.#limits.waitingMs
-    this.#waiting = this.#waiting.filter(({ since }) => since > oldest)
-    // While the service fails, one note at a time tests whether it works again.
-    const maxInFlight = this.#trouble ? 1 : this.#limits.inFlight
-    while (!this.#stopping.signal.aborted && this.#inFlight.size < maxInFlight) {
-      const [next, ...rest] = this.#waiting
-      if (!next) return
-      this.#waiting = rest
-      const sending = this.#send(next).finally(() => {
-        this.#inFlight.delete(sending)
-        if (!this.#trouble || this.#retrySoon) this.#sendWaiting()
-      })
-      this.#inFlight.add(sending)
-    }
+  async #sendWaiting(): Promise<void> {
+    const [next, ...rest] = this.#waiting
+    if (this.#sending || !next || this.#stopping.signal.aborted) return
+    clearTimeout(this.#retryTimer)
+    this.#waiting = rest
+    this.#sending = this.#send(next)
+    await this.#sending
+    this.#sending = undefined
+    if (!this.#trouble) return this.#sendWaiting()
+    this.#retryTimer = setTimeout(() => void this.#sendWaiting(), this.#limits.retryMs)
   }
 
-  async #send(entry: Waiting): Promise<void> {
-    const { note } = entry
+  async #send(note: Note): Promise<void> {
     const { backend, iconFor, onAction } = this.#options
     const { signal: stopped } = this.#stopping
     const buttons = note.buttons ?? []
@@ -137,22 +104,12 @@ export class Notifier {
     const late = AbortSignal.timeout(this.#limits.answerMs)
     try {
       await backend.show(notice, onPressed, AbortSignal.any([late, stopped]))
-      this.#failures = 0
       this.#setTrouble(undefined)
     } catch (error) {
       if (stopped.aborted) return
-      this.#enqueue([entry, ...this.#waiting])
+      this.#enqueue([note, ...this.#waiting])
       this.#setTrouble(error instanceof NotifyFailure ? error.kind : 'refused')
-      this.#retryLater()
     }
-  }
-
-  #retryLater(): void {
-    const { retryMs } = this.#limits
-    const pauseMs = retryMs[Math.min(this.#failures, retryMs.length - 1)]
-    this.#failures += 1
-    clearTimeout(this.#retryTimer)
-    this.#retryTimer = setTimeout(() => this.#sendWaiting(), pauseMs)
   }
 
   #setTrouble(trouble: NotifyFailureKind | undefined): void {

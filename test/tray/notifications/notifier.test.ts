@@ -55,14 +55,7 @@ const untilEnd = async (signal: AbortSignal): Promise<never> => {
 const note = (body: string, more: Partial<Note> = {}): Note => ({ title: 'T', body, ...more })
 
 describe('the notifier', () => {
-  const limits = {
-    inFlight: 2,
-    waiting: 3,
-    waitingMs: 60_000,
-    answerMs: 60_000,
-    retryMs: [1],
-    stopMs: 50,
-  }
+  const limits = { answerMs: 60_000, retryMs: 1, stopMs: 50 }
   let desktop: ReturnType<typeof scriptedBackend>
   let notifier: Notifier
   let actions: Action[]
@@ -105,17 +98,20 @@ describe('the notifier', () => {
     assert.deepEqual(actions, [{ do: 'retry-event', id: 'a' }])
   })
 
-  it('sends at most two at a time, and keeps the newest that wait', async () => {
+  it('sends one at a time, and keeps the newest ten that wait', async () => {
     start()
-    desktop.answers(untilEnd)
-    for (const body of '12345678') notifier.show(note(body))
-    assert.deepEqual(bodies(), ['1', '2'])
-    await notifier.stop()
-    assert.deepEqual(bodies(), ['1', '2'])
+    let finishFirst: () => void = () => undefined
+    desktop.answers(async () => new Promise((resolve) => (finishFirst = resolve)))
+    for (const body of '0123456789abc') notifier.show(note(body))
+    assert.deepEqual(bodies(), ['0'])
+    desktop.answers(async () => undefined)
+    finishFirst()
+    await desktop.untilCalls(11)
+    assert.equal(bodies().join(''), '03456789abc')
   })
 
   it('keeps the last of those with the same key', async () => {
-    start({ inFlight: 1 })
+    start()
     let finishFirst: () => void = () => undefined
     desktop.answers(async () => new Promise((resolve) => (finishFirst = resolve)))
     notifier.show(note('1'))
@@ -129,7 +125,7 @@ describe('the notifier', () => {
   })
 
   it('closes a note after those being sent, and drops it if it waits', async () => {
-    start({ inFlight: 1 })
+    start()
     let finishFirst: () => void = () => undefined
     desktop.answers(async () => new Promise((resolve) => (finishFirst = resolve)))
     notifier.show(note('1', { key: 'k' }))
@@ -146,7 +142,7 @@ describe('the notifier', () => {
   })
 
   it('reports once that notes do not appear and once that they do again, and loses none', async () => {
-    start({ retryMs: [1, 60_000] })
+    start()
     desktop.answers(async () => {
       throw new NotifyFailure('no-service')
     })
@@ -167,7 +163,7 @@ describe('the notifier', () => {
   })
 
   it('tries again immediately when the service comes back', async () => {
-    start({ retryMs: [60_000] })
+    start({ retryMs: 60_000 })
     desktop.answers(async () => {
       throw new NotifyFailure('no-service')
     })
@@ -180,7 +176,7 @@ describe('the notifier', () => {
   })
 
   it('gives up after the time limit', async () => {
-    start({ answerMs: 10, retryMs: [60_000] })
+    start({ answerMs: 10, retryMs: 60_000 })
     desktop.answers(untilEnd)
     notifier.show(note('1'))
     await once(news, 'trouble')
