@@ -133,7 +133,7 @@ export const listProviders = async (
   return summaries.filter(isWanted)
 }
 
-/** What keeps providers from working and how to fix it: the token folder, bad token files, ended logins. */
+/** The problems of providers, with their fixes: the token folder, bad token files, ended logins. */
 export const listProblems = async (dependencies: OAuthDependencies): Promise<StatusProblem[]> => [
   ...(await storageProblems(dependencies.home)),
   ...(await readDefaultAccounts(dependencies.home).then(
@@ -177,7 +177,7 @@ const toTokenSummary = (
       }
     : toSummary(result, Date.now(), impliedScopes(name, dependencies))
 
-/** None for a provider that is no longer in gateway.yaml. */
+/** Empty for a provider that is no longer in gateway.yaml. */
 const impliedScopes = (name: string, { gateway }: OAuthDependencies) => {
   try {
     return getDialect(findProvider(name, gateway)).impliedScopes

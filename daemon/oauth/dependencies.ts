@@ -30,13 +30,13 @@ export type OAuthEvent = {
   readonly detail?: string
 }
 
-/** What is counted, by provider. */
+/** The counters, each by provider. */
 export type OAuthCount = 'token-given' | 'token-not-given' | 'token-renewed' | 'renewal-failed'
 
 export type OAuthDependencies = {
   readonly home: TokenHome
   readonly gateway: Gateway
-  /** Where `client_secret_env` is looked up. */
+  /** The environment of `client_secret_env`. */
   readonly env: NodeJS.ProcessEnv
   /** The environment of the process, without `.env`, for the keychain's helper. */
   readonly processEnv?: NodeJS.ProcessEnv

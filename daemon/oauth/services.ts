@@ -4,7 +4,7 @@ import type { Revocations } from './logout/revocations.ts'
 import type { Discover } from './providers/discovery.ts'
 import type { TokenBroker } from './tokens/token-broker.ts'
 
-/** What logins and logouts work with. */
+/** The services that logins and logouts share. */
 export type OAuthServices = {
   readonly dependencies: OAuthDependencies
   readonly discover: Discover

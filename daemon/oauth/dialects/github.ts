@@ -69,7 +69,7 @@ const headers = {
 }
 
 /**
- * With the client secret as the owner of the app: the whole grant or one token
+ * The owner of the app (with the client secret) revokes the whole grant or one token
  * (https://docs.github.com/en/rest/apps/oauth-applications). Without it, and for a refresh token, as the
  * holder of the tokens (https://docs.github.com/en/rest/credentials/revoke).
  */
@@ -177,7 +177,8 @@ const readUser = ({ status, body }: ProviderReply): Account | undefined => {
 }
 
 /**
- * Whose token this is, its scopes, and when it expires, if it does; a token of a GitHub App, or with fine-grained permissions, has none.
+ * The account of a token, its scopes, and its expiry. A token of a GitHub App, or with fine-grained
+ * permissions, has no scopes.
  * https://docs.github.com/en/apps/oauth-apps/building-oauth-apps/scopes-for-oauth-apps
  * Throws `provider-refused` for a token that is not valid, and `provider-unavailable`.
  */

@@ -63,9 +63,9 @@ export const authorizeUrl = (
 export const toCodeChallenge = (codeVerifier: string): string =>
   createHash('sha256').update(codeVerifier, 'ascii').digest('base64url')
 
-/** What the login knows and a callback must match. */
+/** The values of the login that a callback must match. */
 type ExpectedCallback = {
-  /** What `iss` must be if it is there; undefined when the provider's issuer is not known. */
+  /** The only valid `iss`; undefined when the provider's issuer is not known. */
   readonly issuer: string | undefined
   /** True where the provider's metadata announce an `iss` with every answer. */
   readonly issuerRequired: boolean

@@ -13,7 +13,7 @@ export type Page = {
   /** A note about missing permissions, and the permissions. */
   readonly note?: string
   readonly missing?: readonly string[]
-  /** What to do next. */
+  /** The next step. */
   readonly advice: string
   readonly command?: string
 }

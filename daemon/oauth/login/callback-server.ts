@@ -41,8 +41,8 @@ const maxResults = 20
 const maxTries = 20
 
 /**
- * The HTTP listener of the redirect URI: open only while a login waits, on loopback only. With the redirect
- * host `localhost` on IPv4 and IPv6, or another program could take one of them and with it the code. RFC
+ * The HTTP listener of the redirect URI: open only while a login waits, on loopback only. The redirect host
+ * `localhost` needs IPv4 and IPv6, or another program could take one of them and with it the code. RFC
  * 8252 sections 7.3 and 8.3.
  *
  * Only a navigation of a browser to exactly the redirect URI can be a callback. The result is shown at its

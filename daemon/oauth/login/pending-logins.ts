@@ -9,11 +9,11 @@ import { toRegisterHint } from '../providers/errors.ts'
 import { LoginError, type LoginOptions } from '../providers/login-error.ts'
 import type { Provider } from '../providers/providers.ts'
 
-/** What a login is started with. */
+/** The input of a login. */
 export type LoginRequest = {
   readonly provider: Provider
   readonly client: Client
-  /** What the next login needs again, where this one does not work. */
+  /** Options that the next login needs again if this one fails. */
   readonly clientOptions: LoginOptions
   readonly endpoints: Endpoints
   /** True where the scopes are not the provider's default. */
@@ -35,7 +35,7 @@ export type CodeAttempt = StartedLogin & {
   readonly kind: 'code'
   readonly state: string
   readonly codeVerifier: string
-  /** Where the scopes have openid. */
+  /** Set if the scopes include openid. */
   readonly nonce?: string
   readonly redirectUri: string
 }
@@ -48,7 +48,7 @@ export type Attempt = CodeAttempt | DeviceAttempt
 export type Authorized = {
   readonly status: 'authorized'
   readonly account: Account | null
-  /** Whose login this one replaced, if that was another account. */
+  /** The account whose login was replaced, if it is another one. */
   readonly replaced?: Account
   /** Another login of the same account. */
   readonly sameAccountAs?: string

@@ -82,7 +82,7 @@ const readRecord = async (
 
 type RevokedLogin = {
   readonly revocation: Revocation
-  /** What can be tried again later. */
+  /** The revocation to try again later. */
   readonly pending?: PendingRevocation
 }
 

@@ -30,8 +30,8 @@ export const getLastDay = (since: number): string =>
 
 /**
  * Revocations that a provider has not confirmed yet: one file each, tried at start and every hour, until
- * the provider confirms or refuses, or for 30 days. None is tried while a login of its provider is pending,
- * which it could end. Removing a file cancels its revocation.
+ * the provider confirms or refuses, or for 30 days. A pending login of the same provider
+ * pauses them: they could end it. Removing a file cancels its revocation.
  */
 export class Revocations {
   readonly #dependencies: OAuthDependencies

@@ -102,7 +102,7 @@ export const isOtherAccount = (one: Account | null, other: Account | null): bool
   one.id !== other.id &&
   one.name.toLowerCase() !== other.name.toLowerCase()
 
-/** Where a person can revoke the access without doorward, as the end of a sentence. */
+/** The page where a person can revoke the access, as the end of a sentence. */
 export const describeManualWay = (provider: string, gateway: Gateway): string => {
   try {
     const { permissionsPage } = findProvider(provider, gateway)

@@ -201,5 +201,5 @@ const clientSecretBasic =
     headers.set('authorization', `Basic ${Buffer.from(credentials).toString('base64')}`)
   }
 
-/** As a value in `application/x-www-form-urlencoded`: letters, digits and `*-._` are not encoded. */
+/** Encodes a value as in `application/x-www-form-urlencoded`: letters, digits and `*-._` are not encoded. */
 const formEncoded = (text: string): string => new URLSearchParams({ '': text }).toString().slice(1)

@@ -5,7 +5,7 @@ import type { Provider } from './providers.ts'
 import { isSafeAddress, jsonObjectIn, requestOptions } from './request.ts'
 import type { Quirks } from './templates.ts'
 
-/** Where to talk to a provider, with both endpoints known. */
+/** The server metadata of a provider, with both endpoints known. */
 export type Endpoints = {
   readonly server: AuthorizationServer & {
     readonly authorization_endpoint: string

@@ -15,7 +15,7 @@ import { LoginError, type LoginOptions } from './login-error.ts'
 import type { Provider } from './providers.ts'
 import { safeErrorCode, toExplanation } from './request.ts'
 
-/** What was sent beside the client secret, and must not be shown if the provider repeats it. */
+/** Values that were sent beside the client secret; a provider may repeat them, and they must not be shown. */
 type Secrets = { readonly secrets?: readonly (string | undefined)[] }
 
 /** The request that a provider refused; a refresh has no redirect URI. */
@@ -104,7 +104,7 @@ const getHint = (error: unknown): string =>
     : 'the answer does not follow the OAuth standard: check the endpoints in gateway.yaml'
 
 /**
- * What a refusal means for this request, and the way out. RFC 6749 sections 4.1.2.1 and 5.2, RFC 8628
+ * Explains a refusal of this request, and the way out. RFC 6749 sections 4.1.2.1 and 5.2, RFC 8628
  * section 3.5.
  */
 export const refusalError = (refused: RefusedRequest, refusal: Refusal): DoorwardError => {
@@ -193,7 +193,7 @@ const clientError = ({ provider, client, device }: RefusedRequest, says: string)
       })
 }
 
-/** What to register at the provider. */
+/** Says which redirect URI to register at the provider. */
 export const toRegisterHint = (
   { app, clientPage, redirectHost }: Provider,
   redirectUri: string,

@@ -11,7 +11,7 @@ export type LoginOptions = {
 /** How to log in again. */
 type NextLogin = {
   readonly provider: string
-  /** What to do before that, without a full stop. */
+  /** A step before that, without a full stop. */
   readonly first?: string | undefined
   readonly options?: LoginOptions
 }

@@ -77,8 +77,8 @@ const withAccount = (provider: Provider, name: string): Provider => {
 }
 
 /**
- * Overrides a template with an entry of gateway.yaml. With an issuer of its own, no endpoint of the template
- * is used. Another authorization endpoint means another issuer; and the tokens of another token endpoint
+ * Overrides a template with an entry of gateway.yaml. An entry with its own issuer uses no endpoint of the
+ * template. Another authorization endpoint means another issuer; and the tokens of another token endpoint
  * must not be sent to the template's other endpoints. How scopes are requested depends on the dialect, not
  * on the name: a second Slack workspace needs `user_scope` too.
  */

@@ -50,7 +50,7 @@ const fetchFromProvider = async (
     const request = new Request(url, init)
     response = await openRequest(new URL(url), {
       method: request.method,
-      // Of an answer that is compressed all the same, nothing could be read.
+      // A compressed answer could not be read.
       headers: { ...Object.fromEntries(request.headers), 'accept-encoding': 'identity' },
       body: init.body ? new Uint8Array(await request.arrayBuffer()) : undefined,
       signal,

@@ -16,7 +16,7 @@ export type Leftover = { readonly name: string; readonly provider: string }
 type RecoveredFiles = {
   /** The providers whose new record was renamed. */
   readonly recovered: readonly string[]
-  /** What is sealed while the keychain is unavailable: to be tried again. */
+  /** Files to try again: they are sealed and the keychain is unavailable. */
   readonly waiting: readonly Leftover[]
 }
 
@@ -89,8 +89,8 @@ const temporaryFiles = async (folder: string): Promise<string[]> =>
   (await readdir(folder).catch(() => [])).filter((name) => /\.[0-9a-f]+\.tmp$/.test(name))
 
 /**
- * Continues a login from its file: schedules its refresh. Where a daemon was killed during a refresh, that
- * is tried again; where it was killed before it reported the end of the login, that is reported now.
+ * Continues a login from its file: schedules its refresh. A refresh that a kill interrupted is tried
+ * again, and the end of a login that the killed daemon did not report is reported now.
  */
 export class CrashRecovery {
   readonly #dependencies: OAuthDependencies

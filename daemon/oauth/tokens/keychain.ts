@@ -21,7 +21,7 @@ const replySchema = z.discriminatedUnion('is', [
   z.object({ is: z.literal('unreachable'), detail: z.string() }),
   z.object({ is: z.literal('no-package') }),
 ])
-/** What the helper prints. */
+/** The output of the helper. */
 export type KeychainReply = z.infer<typeof replySchema>
 
 type Reply = KeychainReply | { readonly is: 'late' }
@@ -71,7 +71,7 @@ export class Keychain {
     this.#limits = options.limits ?? { answer: 120_000, wait: 3000 }
   }
 
-  /** Calls this when the key has come; whoever asked waits for it. */
+  /** Calls this when the key has come; the callers of `ask` wait for it. */
   whenKnown(onKey: () => Promise<void>): void {
     this.#onKey = onKey
   }
@@ -184,7 +184,7 @@ export class Keychain {
   }
 }
 
-/** As `Keychain.open`, for a home with or without a keychain. */
+/** Calls `Keychain.open`; a home without a keychain has plain files only. */
 export const openTokenFile = (
   { keychain }: TokenHome,
   path: string,

@@ -26,8 +26,8 @@ type LastRefresh = {
 
 /**
  * One refresh of a provider at a time, shared by all who wait for it. Its result is logged, counted and
- * announced; then the next one, or the next try, is scheduled. Where a refresh ends the old access token, as
- * at GitHub, none runs ahead of time: a program may be using that token.
+ * announced; then the next one, or the next try, is scheduled. A refresh that ends the old access
+ * token, as at GitHub, never runs ahead of time: a program may be using that token.
  */
 export class RefreshScheduler {
   readonly #dependencies: OAuthDependencies
@@ -57,7 +57,7 @@ export class RefreshScheduler {
     return started
   }
 
-  /** As `refresh`; throws the last error again while it is too soon for the next try. */
+  /** Calls `refresh`, or throws the last error again while it is too soon for the next try. */
   async refreshForReader(provider: string): Promise<TokenRecord> {
     const last = this.#last.get(provider)
     const now = Date.now()

@@ -37,7 +37,7 @@ const envelopeSchema = z.object({
 
 export type SealKey = { readonly id: string; readonly key: KeyObject }
 
-/** A key from base64, or undefined for a text that is none. */
+/** A key from base64; undefined for any other text. */
 export const parseKey = (text: string): SealKey | undefined => {
   const bytes = Buffer.from(text, 'base64')
   if (bytes.length !== keyBytes || bytes.toString('base64') !== text) return undefined

@@ -32,7 +32,7 @@ export class TokenBroker implements Tokens {
   readonly #scheduler: RefreshScheduler
   readonly #recovery: CrashRecovery
   readonly #withLock: KeyedMutex
-  /** What waits for the key of the keychain: files of a killed daemon, and logins. */
+  /** Files of a killed daemon, and logins, that wait for the key of the keychain. */
   #waitingFiles: readonly Leftover[] = []
   #waitingLogins: readonly string[] = []
 

@@ -33,7 +33,7 @@ export const tokenRecordSchema = z.looseObject({
 })
 export type TokenRecord = z.infer<typeof tokenRecordSchema>
 
-/** What a login requested, and with which client. */
+/** The scopes that a login requested, and its client. */
 type LoginRequest = {
   readonly provider: Pick<Provider, 'name'>
   readonly client: Client
@@ -60,8 +60,8 @@ export const toTokenRecord = (
 })
 
 /**
- * A record after a refresh. What the answer does not name is kept: most providers keep the refresh token
- * (RFC 6749 section 6) and the scopes.
+ * A record after a refresh. It keeps the fields that the answer does not name: most providers keep the
+ * refresh token (RFC 6749 section 6) and the scopes.
  */
 export const refreshedRecord = (
   record: TokenRecord,
@@ -77,8 +77,8 @@ export const refreshedRecord = (
 }
 
 /**
- * Mailchimp and VK send a lifetime of 0 for a token that never expires. Where it could be refreshed, 0 means
- * that it has expired.
+ * Mailchimp and VK send a lifetime of 0 for a token that never expires. A lifetime of 0 with a refresh token
+ * means that the token has expired.
  */
 const toTokens = (grant: Grant, obtainedAt: number, isRefreshable: boolean) => ({
   tokenType: grant.tokenType,
@@ -142,7 +142,7 @@ const getStatus = (record: TokenRecord, now: number): TokenSummary['status'] => 
   return record.refreshToken === undefined ? 'needs-login' : 'expired'
 }
 
-/** What a provider granted. Lifetimes count from the answer; undefined means that it names none. */
+/** The tokens that a provider granted. Lifetimes count from the answer; undefined means that it names none. */
 export type Grant = {
   readonly accessToken: string
   readonly tokenType: string

@@ -86,7 +86,7 @@ export class TokenCache {
   }
 }
 
-/** What changes with a file: every write creates a new one. */
+/** The fields that change with every write, which creates a new file. */
 type Stamp = Pick<Stats, 'dev' | 'ino' | 'size' | 'mtimeMs' | 'ctimeMs' | 'mode' | 'uid'>
 
 const isSame = (a: Stamp, b: Stamp): boolean =>
@@ -173,10 +173,10 @@ const readGuarded = async (path: string, provider: string): Promise<string | und
   }
 }
 
-/** What a sealed file of this login is tied to. */
+/** Context bound into the encryption (additional authenticated data). */
 const toLabel = (provider: string): string => `doorward token ${provider}`
 
-/** As `readToken`, of another file that is a token file of this provider, such as a temporary one. */
+/** Reads another token file of this provider, such as a temporary one, as `readToken` does. */
 export const readTokenAt = async (
   home: TokenHome,
   path: string,
