@@ -17,7 +17,7 @@ import type { Tokens } from './dependencies.ts'
 import type { Logins } from './login/login.ts'
 import type { LogOut } from './logout/logout.ts'
 
-const maxWaitSeconds = 60
+const maxWaitMs = 60_000
 
 type OAuthHandlers = {
   readonly logins: Logins
@@ -46,7 +46,7 @@ export const createRoutes = ({
 
   router.get('/oauth/logins/:loginId', async (ctx) => {
     const loginId = parameter(ctx, 'loginId')
-    const waitMs = readWait(ctx) * 1000
+    const waitMs = Math.min(readSeconds(ctx, 'wait') ?? 0, maxWaitMs)
     if (waitMs > 0) await logins.waitForEnd(loginId, waitMs, abortOnClose(ctx))
     answer(ctx, 200, logins.view(loginId))
   })
@@ -71,7 +71,7 @@ export const createRoutes = ({
 
   router.get('/oauth/tokens/:provider/access', async (ctx) => {
     const request = {
-      minValidityMs: minValidityMs(ctx.query['min_validity']),
+      minValidityMs: readSeconds(ctx, 'min_validity'),
       isExact: ctx.query['exact'] === 'true',
       asker: parseAsker(ctx.get('user-agent')),
     }
@@ -104,12 +104,12 @@ const providerIn = (ctx: RouterContext): string => {
   throw new DoorwardError('provider-unknown', 'not the name of a provider')
 }
 
-/** `?wait=30`: seconds, 60 at most. */
-const readWait = (ctx: RouterContext): number => {
-  const text = ctx.query['wait'] ?? '0'
-  if (typeof text === 'string' && /^\d{1,4}$/.test(text))
-    return Math.min(Number(text), maxWaitSeconds)
-  throw new DoorwardError('request-invalid', 'wait: a whole number of seconds, 60 at most')
+/** A query parameter of whole seconds, in milliseconds; undefined where it is not given. */
+const readSeconds = (ctx: RouterContext, name: string): number | undefined => {
+  const text = ctx.query[name]
+  if (text === undefined) return undefined
+  if (typeof text === 'string' && /^\d{1,8}$/.test(text)) return Number(text) * 1000
+  throw new DoorwardError('request-invalid', `${name}: a whole number of seconds`)
 }
 
 /** Aborted when the client closes its connection. */
@@ -122,14 +122,3 @@ const abortOnClose = (ctx: RouterContext): AbortSignal => {
 /** The name that the calling program gives itself: shown to the owner, never trusted. */
 const parseAsker = (userAgent: string): string =>
   toPlainLine(userAgent).trim().slice(0, 100) || 'a program without a name'
-
-/**
- * `?min_validity=60`: seconds, returned in milliseconds; undefined where it is not given. Throws
- * `request-invalid`.
- */
-const minValidityMs = (value: string | readonly string[] | undefined): number | undefined => {
-  if (value === undefined) return undefined
-  const text = typeof value === 'string' ? value : value.length === 1 ? value[0] : undefined
-  if (text !== undefined && /^\d{1,8}$/.test(text)) return Number(text) * 1000
-  throw new DoorwardError('request-invalid', 'min_validity: a whole number of seconds')
-}
