@@ -1,105 +1,108 @@
 /**
- * Every error code. Stable once released; kebab-case.
- * The HTTP status of a code is in `daemon/http/problem.ts`, its exit code in `cli/exit-code.ts`.
+ * Every error code with the HTTP status of its problem document. Codes are stable once released, and in
+ * kebab-case. `cli/exit-code.ts` has their exit codes.
  */
-export type ErrorCode =
+export const errorStatuses = {
   // home and configuration
-  | 'home-unusable'
-  | 'home-insecure'
-  | 'config-invalid'
-  | 'already-running'
-  | 'port-in-use'
-  | 'restart-failed'
+  'home-unusable': 500,
+  'home-insecure': 500,
+  'config-invalid': 422,
+  'already-running': 409,
+  'port-in-use': 409,
+  'restart-failed': 500,
   // between a local client and the daemon
-  | 'daemon-unreachable'
-  | 'daemon-silent'
-  | 'daemon-foreign'
-  | 'peer-forbidden'
-  | 'host-forbidden'
-  | 'forwarded-forbidden'
-  | 'origin-forbidden'
-  | 'unauthorized'
-  | 'not-found'
-  | 'method-not-allowed'
-  | 'request-invalid'
-  | 'request-timeout'
-  | 'headers-too-large'
+  'daemon-unreachable': 502,
+  'daemon-silent': 502,
+  'daemon-foreign': 502,
+  'peer-forbidden': 403,
+  'host-forbidden': 403,
+  'forwarded-forbidden': 403,
+  'origin-forbidden': 403,
+  unauthorized: 401,
+  'not-found': 404,
+  'method-not-allowed': 405,
+  'request-invalid': 400,
+  'request-timeout': 408,
+  'headers-too-large': 431,
   // receiving a webhook
-  | 'webhook-not-found'
-  | 'signature-invalid'
-  | 'unavailable'
-  | 'rate-limited'
-  | 'queue-full'
-  | 'stopping'
-  | 'payload-not-json'
-  | 'media-type-unsupported'
-  | 'body-too-large'
-  | 'template-failed'
-  | 'body-timeout'
-  | 'body-aborted'
+  'webhook-not-found': 404,
+  'signature-invalid': 401,
+  unavailable: 503,
+  'rate-limited': 429,
+  'queue-full': 503,
+  stopping: 503,
+  'payload-not-json': 400,
+  'media-type-unsupported': 415,
+  'body-too-large': 413,
+  'template-failed': 422,
+  'body-timeout': 408,
+  'body-aborted': 400,
   // processing an event
-  | 'event-not-found'
-  | 'event-dropped'
-  | 'event-cancelled'
-  | 'over-budget'
-  | 'superseded'
-  | 'event-not-cancellable'
-  | 'event-not-retryable'
-  | 'workspace-invalid'
-  | 'workspace-ref-not-found'
-  | 'workspace-refused'
-  | 'workspace-git-missing'
-  | 'workspace-failed'
-  | 'agent-not-found'
-  | 'sandbox-unavailable'
-  | 'agent-failed'
-  | 'agent-timeout'
-  | 'agent-stopped'
-  | 'target-invalid'
-  | 'delivery-failed'
+  'event-not-found': 404,
+  'event-dropped': 503,
+  'event-cancelled': 409,
+  'over-budget': 429,
+  superseded: 409,
+  'event-not-cancellable': 409,
+  'event-not-retryable': 409,
+  'workspace-invalid': 422,
+  'workspace-ref-not-found': 404,
+  'workspace-refused': 502,
+  'workspace-git-missing': 500,
+  'workspace-failed': 500,
+  'agent-not-found': 500,
+  'sandbox-unavailable': 500,
+  'agent-failed': 502,
+  'agent-timeout': 504,
+  'agent-stopped': 503,
+  'target-invalid': 422,
+  'delivery-failed': 502,
   // hooks at senders
-  | 'source-failed'
-  | 'scope-missing'
-  | 'hook-foreign'
+  'source-failed': 502,
+  'scope-missing': 409,
+  'hook-foreign': 409,
   // the tunnel
-  | 'tunnel-failed'
-  | 'tunnel-down'
+  'tunnel-failed': 502,
+  'tunnel-down': 502,
   // logins and tokens
-  | 'provider-unknown'
-  | 'provider-misconfigured'
-  | 'client-unknown'
-  | 'callback-port-in-use'
-  | 'callback-invalid'
-  | 'login-not-found'
-  | 'login-not-pending'
-  | 'login-denied'
-  | 'login-cancelled'
-  | 'login-expired'
-  | 'issuer-mismatch'
-  | 'provider-refused'
-  | 'provider-unavailable'
-  | 'not-logged-in'
-  | 'needs-login'
-  | 'token-file-damaged'
-  | 'token-file-insecure'
-  | 'keychain-unavailable'
+  'provider-unknown': 404,
+  'provider-misconfigured': 422,
+  'client-unknown': 409,
+  'callback-port-in-use': 409,
+  'callback-invalid': 400,
+  'login-not-found': 404,
+  'login-not-pending': 409,
+  'login-denied': 403,
+  'login-cancelled': 409,
+  'login-expired': 410,
+  'issuer-mismatch': 400,
+  'provider-refused': 502,
+  'provider-unavailable': 502,
+  'not-logged-in': 404,
+  'needs-login': 409,
+  'token-file-damaged': 409,
+  'token-file-insecure': 409,
+  'keychain-unavailable': 409,
   // the tray
-  | 'tray-library-missing'
-  | 'tray-no-display'
-  | 'tray-no-host'
-  | 'tray-not-runnable'
-  | 'tray-wrong-processor'
-  | 'tray-failed'
+  'tray-library-missing': 500,
+  'tray-no-display': 500,
+  'tray-no-host': 500,
+  'tray-not-runnable': 500,
+  'tray-wrong-processor': 500,
+  'tray-failed': 500,
   // starting at login
-  | 'login-item-foreign'
-  | 'login-item-failed'
+  'login-item-foreign': 409,
+  'login-item-failed': 500,
   // the command line
-  | 'usage'
-  | 'command-not-found'
-  | 'command-not-runnable'
-  | 'interrupted'
+  usage: 400,
+  'command-not-found': 500,
+  'command-not-runnable': 500,
+  interrupted: 499,
   // a bug
-  | 'internal'
+  internal: 500,
+} as const
+
+export type ErrorCode = keyof typeof errorStatuses
 
 /** What an error or a problem is about, for programs: they never read the sentences. */
 export type About = {

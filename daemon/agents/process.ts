@@ -104,7 +104,7 @@ const runChild = async (options: ProcessOptions): Promise<ProcessResult> => {
     }
   } finally {
     signal.removeEventListener('abort', onAbort)
-    timeout.clear()
+    clearTimeout(timeout)
     for (const timer of timers) clearTimeout(timer)
   }
 }

@@ -21,11 +21,8 @@ export type Guard = (request: IncomingMessage) => void
  */
 export const createGuard = (apiToken: string, port: () => number): Guard => {
   const token = Buffer.from(apiToken)
-  // 0 until the server listens, and constant then.
-  let ourPort = 0
-  const portNow = () => (ourPort ||= port())
   return (request) => {
-    refuseForeign(request, portNow())
+    refuseForeign(request, port())
     if (isFromWebPage(request.headers['origin'], request.headers['sec-fetch-site']))
       throw new DoorwardError('origin-forbidden', 'web pages may not ask for this')
     if (!hasToken(headerValues(request, 'authorization'), token))
@@ -52,7 +49,7 @@ export const refuseForeign = (request: IncomingMessage, port: number): void => {
 /** True for an address of the loopback network: 127.0.0.0/8, ::1, and the first mapped into IPv6. */
 export const isLoopbackPeer = (address: string | undefined): boolean => {
   if (address === undefined) return false
-  if (address === '127.0.0.1' || address === '::1') return true
+  if (address === '::1') return true
   const v4 = address.startsWith('::ffff:') ? address.slice('::ffff:'.length) : address
   return isIPv4(v4) && v4.startsWith('127.')
 }
@@ -64,7 +61,6 @@ export const isLoopbackPeer = (address: string | undefined): boolean => {
 export const isOurHost = (values: readonly string[] | undefined, port: number): boolean => {
   const [host] = values ?? []
   if (host === undefined || values?.length !== 1 || !host.endsWith(`:${port}`)) return false
-  if (host.startsWith('127.0.0.1:') && host === `127.0.0.1:${port}`) return true
   const name = host.slice(0, -`:${port}`.length).toLowerCase()
   return name === 'localhost' || name === '[::1]' || (isIPv4(name) && name.startsWith('127.'))
 }

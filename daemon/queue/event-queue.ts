@@ -184,7 +184,7 @@ export class EventQueue implements Queue {
     const timer =
       timeoutMs === undefined ? undefined : longTimeout(() => this.#abortRuns(), timeoutMs)
     await this.#idle
-    timer?.clear()
+    clearTimeout(timer)
     clearTimeout(this.#lastWait)
   }
 

@@ -29,37 +29,14 @@ export const withTimeLimit = async <Result>(
   try {
     return await task(control.signal)
   } finally {
-    timer.clear()
+    clearTimeout(timer)
     signal.removeEventListener('abort', abort)
   }
 }
 
-// The maximum of setTimeout, 24.8 days: a longer one would fire immediately.
-const longestStepMs = 2_147_483_647
+/** The maximum of `setTimeout`, 24.8 days: a longer one would fire immediately. */
+const longestMs = 2_147_483_647
 
-export type LongTimeout = { readonly clear: () => void; readonly unref: () => LongTimeout }
-
-/** A timer for any number of milliseconds: the limit of an agent or a login may be 30 days. */
-export const longTimeout = (
-  ring: () => void,
-  ms: number,
-  longestMs = longestStepMs,
-): LongTimeout => {
-  let isHeld = true
-  let timer: NodeJS.Timeout
-  const wait = (restMs: number): void => {
-    const stepMs = Math.min(restMs, longestMs)
-    timer = setTimeout(() => (restMs > stepMs ? wait(restMs - stepMs) : ring()), stepMs)
-    if (!isHeld) timer.unref()
-  }
-  wait(ms)
-  const self: LongTimeout = {
-    clear: () => clearTimeout(timer),
-    unref: () => {
-      isHeld = false
-      timer.unref()
-      return self
-    },
-  }
-  return self
-}
+/** A timer for a limit of any length; one of more than 24.8 days ends then. */
+export const longTimeout = (ring: () => void, ms: number): NodeJS.Timeout =>
+  setTimeout(ring, Math.min(ms, longestMs))

@@ -12,6 +12,7 @@ import { fileSchemas } from '../../shared/config/schema.ts'
 import { checkConfig } from '../../shared/config/load.ts'
 import { schemeNames } from '../../shared/signatures/presets.ts'
 import { sentKinds } from '../../shared/targets/targets.ts'
+import { errorStatuses } from '../../shared/errors.ts'
 import { packageFolder } from '../../shared/version.ts'
 import { readYaml } from '../../shared/config/yaml.ts'
 import { run } from './support/cli.ts'
@@ -48,10 +49,7 @@ const anchorsOf = (text: string): string[] =>
 
 describe('the documents', () => {
   it('explain every error code', async () => {
-    const source = await readFile(new URL('shared/errors.ts', packageFolder), 'utf8')
-    const [, union = ''] = /export type ErrorCode =([^]*?)\n\n/.exec(source) ?? []
-    const codes = [...union.matchAll(/\| '([a-z-]+)'/g)].map(([, code = '']) => code)
-    assert.ok(codes.length > 50)
+    const codes = Object.keys(errorStatuses)
     const page = await read('troubleshooting.md')
     const explained = [...page.matchAll(/^### `([a-z-]+)`\n\n\S/gm)].map(([, code]) => code)
     assert.deepEqual(new Set(explained), new Set(codes))

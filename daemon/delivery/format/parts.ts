@@ -1,5 +1,4 @@
 import { toPlainText } from '../../../shared/text.ts'
-import type { SentKind } from '../../../shared/targets/targets.ts'
 import type { ResolvedTarget } from '../sender.ts'
 import { githubText, gitlabText, slackText } from './mentions.ts'
 import { type Limits, splitText } from './split.ts'
@@ -10,10 +9,16 @@ const maxMarkLength = 128
 
 type Format = Limits & { readonly convert?: (piece: string) => string }
 
-/** The kinds whose sender makes messages of the answer itself. */
-type WholeKind = 'http' | 'github-review' | 'github-check' | 'pull-request'
+const github: Format = {
+  // "body is too long (maximum is 65536 characters)".
+  characters: 65_536 - maxMarkLength,
+  parts: 2,
+  convert: githubText,
+  measure: (piece) => githubText(piece).length,
+}
 
-const formats: Readonly<Record<Exclude<SentKind, WholeKind>, Format>> = {
+/** The other kinds get the answer whole, or make messages of it themselves. */
+const formats: Partial<Record<ResolvedTarget['kind'], Format>> = {
   // docs.slack.dev/reference/methods/chat.postMessage, markdown_text.
   slack: {
     characters: 12_000,
@@ -27,13 +32,7 @@ const formats: Readonly<Record<Exclude<SentKind, WholeKind>, Format>> = {
   discord: { characters: 2000, parts: 5 },
   // Mail has no limit, but servers do.
   email: { characters: 2_000_000, parts: 1 },
-  // "body is too long (maximum is 65536 characters)".
-  github: {
-    characters: 65_536 - maxMarkLength,
-    parts: 2,
-    convert: githubText,
-    measure: (piece) => githubText(piece).length,
-  },
+  github,
   // docs.gitlab.com/administration/instance_limits: a note has a million characters at most.
   gitlab: {
     characters: 1_000_000 - maxMarkLength,
@@ -48,32 +47,16 @@ const formats: Readonly<Record<Exclude<SentKind, WholeKind>, Format>> = {
  * For Telegram these are still Markdown; a file, the log and an HTTP receiver get the answer unchanged.
  */
 export const toParts = (target: Pick<ResolvedTarget, 'kind'>, text: string): string[] => {
-  switch (target.kind) {
-    case 'invalid':
-      return []
-    case 'log':
-    case 'notify':
-    case 'file':
-    case 'http':
-    case 'github-review':
-    case 'github-check':
-    case 'pull-request':
-      return [text]
-    case 'slack':
-    case 'telegram':
-    case 'discord':
-    case 'email':
-    case 'github':
-    case 'gitlab': {
-      const { convert = (piece: string) => piece, ...limits } = formats[target.kind]
-      return splitText(cleanText(text), limits).map(convert)
-    }
-  }
+  if (target.kind === 'invalid') return []
+  const format = formats[target.kind]
+  if (!format) return [text]
+  const { convert = (piece: string) => piece, ...limits } = format
+  return splitText(cleanText(text), limits).map(convert)
 }
 
 /** One text of GitHub, cut at its limit. */
 export const toGithubBody = (text: string): string =>
-  splitText(cleanText(text), { ...formats.github, parts: 1 })
+  splitText(cleanText(text), { ...github, parts: 1 })
     .map(githubText)
     .join('')
 

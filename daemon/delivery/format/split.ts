@@ -10,8 +10,8 @@ export type Limits = {
 
 /**
  * Cuts a text into messages of a limited length, at the end of a paragraph, line or word if possible, never
- * inside a surrogate pair. Closes and reopens a code fence that is cut, and repeats the head of a table.
- * Numbers the messages; the last one says how much is left out.
+ * inside a surrogate pair. Closes and reopens a code fence that is cut. Numbers the messages; the last one says
+ * how much is left out.
  */
 export const splitText = (text: string, limits: Limits): string[] => {
   const { characters, parts, measure = (piece: string) => piece.length } = limits
@@ -38,17 +38,13 @@ export const splitText = (text: string, limits: Limits): string[] => {
     do piece = piece.slice(0, findBreak(piece, findLongestFit(piece, fitsNoted)))
     while (piece.length > 1 && !fitsNoted(piece))
     const fence = openFenceIn(head + piece)
-    const tableHead = fence
-      ? ''
-      : getCutTableHead(head + piece, rest.slice(piece.length, piece.length + characters))
     rest = fence
       ? rest.slice(piece.length).replace(/^\n/, '')
       : // Keep the indentation of a line: it gives the level in a list.
         rest.slice(piece.length).replace(/^\s*\n|^\s+/, '')
     const whole = closeFence(head + (fence ? piece : piece.trimEnd()))
     pieces.push(isLast && rest !== '' ? whole + note(rest.length) : whole)
-    // Do not repeat a long table head: it would leave little room for rows.
-    head = fence ? `${openingLine(fence)}\n` : measure(tableHead) <= characters / 4 ? tableHead : ''
+    head = fence ? `${openingLine(fence)}\n` : ''
   }
   const { length } = pieces
   return length === 1 ? pieces : pieces.map((piece, index) => `(${index + 1}/${length})\n${piece}`)
@@ -112,13 +108,3 @@ export const beginsTable = (head: string, delimiter: string): boolean => {
 
 /** True for a line that continues a table. */
 export const isRow = (line: string): boolean => line.includes('|')
-
-/** The first two lines of a table that continues after this place, or an empty text. */
-const getCutTableHead = (before: string, after: string): string => {
-  const [end, next = ''] = after.split('\n', 2)
-  if (end !== '' || !isRow(next)) return ''
-  const lines = before.split('\n')
-  const first = lines.findLastIndex((line) => !isRow(line)) + 1
-  const [head = '', delimiter = ''] = lines.slice(first)
-  return beginsTable(head, delimiter) ? `${head}\n${delimiter}\n` : ''
-}

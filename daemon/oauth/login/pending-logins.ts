@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { Account, Login } from '../../../shared/api.ts'
 import { constantTimeEqual } from '../../../shared/constant-time.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { type LongTimeout, longTimeout } from '../../util/abort.ts'
+import { longTimeout } from '../../util/abort.ts'
 import type { Client } from '../providers/client-store.ts'
 import type { Endpoints } from '../providers/discovery.ts'
 import { toRegisterHint } from '../providers/errors.ts'
@@ -68,7 +68,7 @@ type Entry = {
   readonly attempt: Attempt
   phase: Phase
   outcome: Outcome | undefined
-  timer: LongTimeout | undefined
+  timer: NodeJS.Timeout | undefined
   readonly waiters: Set<() => void>
 }
 
@@ -139,7 +139,7 @@ export class PendingLogins {
     const entry = this.#getEntry(attempt.loginId)
     entry.phase = 'exchanging'
     // The exchange has its own time limit; tokens that came in time are not thrown away.
-    entry.timer?.clear()
+    clearTimeout(entry.timer)
   }
 
   /** From here on a login cannot be cancelled. Throws `login-cancelled` if it has ended. */
@@ -156,7 +156,7 @@ export class PendingLogins {
     const outcome = withClientOptions(attempt, ended)
     entry.outcome = outcome
     attempt.control.abort()
-    entry.timer?.clear()
+    clearTimeout(entry.timer)
     entry.timer = longTimeout(() => this.#entries.delete(attempt.loginId), keepFinishedMs).unref()
     for (const resolve of entry.waiters) resolve()
     this.#forgetOldest()
@@ -205,7 +205,7 @@ export class PendingLogins {
   close(why: string): void {
     for (const entry of this.#entries.values()) {
       if (!entry.outcome && entry.phase !== 'saving') this.#cancelEntry(entry, why)
-      entry.timer?.clear()
+      clearTimeout(entry.timer)
     }
   }
 
@@ -224,7 +224,7 @@ export class PendingLogins {
   #forgetOldest(): void {
     const finished = [...this.#entries.values()].filter((entry) => entry.outcome)
     for (const entry of finished.slice(0, Math.max(0, finished.length - maxFinished))) {
-      entry.timer?.clear()
+      clearTimeout(entry.timer)
       this.#entries.delete(entry.attempt.loginId)
     }
   }

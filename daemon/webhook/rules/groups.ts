@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { isFinal } from '../../events/event-record.ts'
 import type { EventStore } from '../../events/event-store.ts'
-import { type LongTimeout, longTimeout } from '../../util/abort.ts'
+import { longTimeout } from '../../util/abort.ts'
 import type { CompiledRule } from '../compiled-webhook.ts'
 import type { EventScope } from '../read-delivery.ts'
 import { textOfValue, valueAt } from '../../util/payload-path.ts'
@@ -65,7 +65,7 @@ export const toUpdateKey = (
 type Group = {
   /** The newest event, until it runs. */
   waiting?: { readonly id: string; readonly since: number; readonly dueAt: number }
-  timer?: LongTimeout
+  timer?: NodeJS.Timeout
   /** The event that runs, here or in the process before a restart. */
   running?: string
 }
@@ -117,7 +117,7 @@ export class EventGroups {
     const dueAt = Math.min(receivedAt.getTime() + quietMs, since + atMostMs)
     group.waiting = { id, since, dueAt }
     this.#groupOf.set(id, name)
-    group.timer?.clear()
+    clearTimeout(group.timer)
     // A clock that was set back must not keep it longer.
     const waitMs = Math.min(Math.max(dueAt - Date.now(), 0), quietMs)
     group.timer = longTimeout(() => {
@@ -152,7 +152,7 @@ export class EventGroups {
     this.#groupOf.set(id, name)
     group.running = id
     if (group.waiting?.id !== id) return
-    group.timer?.clear()
+    clearTimeout(group.timer)
     delete group.waiting
   }
 
@@ -168,7 +168,7 @@ export class EventGroups {
     if (!group) return
     if (group.running === id) delete group.running
     if (group.waiting?.id === id) {
-      group.timer?.clear()
+      clearTimeout(group.timer)
       delete group.waiting
     }
     if (!group.running && !group.waiting) this.#groups.delete(name)

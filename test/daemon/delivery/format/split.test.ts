@@ -53,24 +53,6 @@ describe('splitText', () => {
     assert.deepEqual(lines, code)
   })
 
-  it('repeats the head of a table that it cuts', () => {
-    const head = '| name | state |\n|:-----|------:|\n'
-    const rows = Array.from({ length: 40 }, (_, row) => `| row-${row} | fine |`)
-    const parts = splitText(`before\n\n${head}${rows.join('\n')}\n\nafter | that`, {
-      characters: 300,
-      parts: 9,
-    })
-    assert.ok(parts.length > 3)
-    for (const part of parts) assert.ok(part.length <= 300)
-    for (const part of parts.slice(1)) assert.ok(bare(part).startsWith(`${head}| row-`), part)
-    const shown = parts.flatMap((part) => part.split('\n')).filter((line) => line.includes('row-'))
-    assert.deepEqual(shown, rows)
-    const noTables = [`a | b\n`.repeat(100), `${head}${'x | y '.repeat(100)}`]
-    for (const text of noTables)
-      for (const part of splitText(text, { characters: 300, parts: 9 }).slice(1))
-        assert.doesNotMatch(part, /--/)
-  })
-
   it('keeps the indentation of the first line of a message', () => {
     const list = Array.from({ length: 30 }, (_, at) => `- top ${at}\n    - a${at}\n\n      b${at}`)
     const parts = splitText(list.join('\n'), { characters: 250, parts: 9 })
