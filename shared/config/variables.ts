@@ -47,7 +47,7 @@ export const variablesIn = (values: Readonly<Record<string, string>>): string[] 
 
 /** The hint for unset secrets of a webhook: some senders send theirs first. */
 export const describeUnsetSecret = (
-  { scheme, confirm }: Pick<Webhook, 'scheme' | 'confirm'>,
+  { scheme, confirm }: Webhook,
   ...unset: Parameters<typeof describeUnset>
 ): string => {
   if (scheme.handshake === 'notion')

@@ -63,9 +63,9 @@ export const reservedSegments = [
 ]
 
 /**
- * The webhooks of entries that match the schema, by their place in the file; incomplete when it reports
- * anything. Reports what a schema cannot check:
- * agents, templates, filters, targets and paths, and fields that do not go together.
+ * The webhooks of entries that match the schema, by their place in the file. Reports what a schema cannot
+ * check: agents, templates, filters, targets and paths, and fields that do not go together. A webhook with a
+ * problem is left out.
  */
 export const readWebhooks = (
   entries: ReadonlyMap<string, WebhookEntry>,

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { DoorwardError } from '../errors.ts'
-import { parseBodyTemplate } from '../config/body-template.ts'
+import { parseBodyTemplate } from './body-template.ts'
 import { headerNameForm, loginNameForm } from '../config/name-forms.ts'
 import { environmentName, secureUrl } from '../config/values.ts'
 import { entryName, isMailAddress, isTelegramChat } from './targets.ts'

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { parseBodyTemplate } from '../../../shared/config/body-template.ts'
+import { parseBodyTemplate } from '../../../shared/targets/body-template.ts'
 import { targetsSchema } from '../../../shared/targets/schema.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 
