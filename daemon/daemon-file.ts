@@ -4,7 +4,7 @@ import type { Gateway } from '../shared/config/schema.ts'
 import { errorName, systemCode } from '../shared/errors.ts'
 import { writeFileAtomic } from '../shared/home/files.ts'
 import type { Home } from '../shared/home/home.ts'
-import { version } from '../shared/version.ts'
+import { handoverVersion, version } from '../shared/version.ts'
 import type { Listeners } from './http/server.ts'
 import type { Log } from './log/log.ts'
 
@@ -46,6 +46,7 @@ export class DaemonFile {
       url: this.url(),
       ...(publicUrl === undefined ? {} : { publicUrl }),
       version,
+      handover: handoverVersion,
       startedAt: this.#parts.startedAt.toISOString(),
     }
     const text = `${JSON.stringify(file)}\n`

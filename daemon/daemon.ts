@@ -112,7 +112,6 @@ export const createDaemon = (input: StartupInput): Daemon => {
     tunnel,
     restarter,
     shutdown,
-    cancelRemote: (id) => predecessor?.cancel(id),
   })
   const answer = (): void => listeners.answer(createHandlers())
 
@@ -165,7 +164,7 @@ export const createDaemon = (input: StartupInput): Daemon => {
 type Services = ReturnType<typeof createServices>
 
 /** Nothing listens, refreshes or watches yet. */
-const createServices = ({ home, processEnv, started, apiToken, predecessor }: StartupInput) => {
+const createServices = ({ home, processEnv, started, apiToken }: StartupInput) => {
   const { gateway } = started.config
   configureNetwork(started.env)
   const startedAt = new Date()
@@ -197,7 +196,6 @@ const createServices = ({ home, processEnv, started, apiToken, predecessor }: St
     access: leadership.access,
     run,
     workspaces,
-    cancelRemote: (id: string) => predecessor?.cancel(id),
     marks,
     log,
     // After a restart the tray follows the other daemon.
@@ -250,8 +248,6 @@ type Control = {
   readonly tunnel: Tunnel
   readonly restarter: Restarter
   readonly shutdown: Shutdown
-  /** Cancels an event that the daemon before a restart still runs. */
-  readonly cancelRemote: (id: string) => void
 }
 
 /**
@@ -260,7 +256,7 @@ type Control = {
  */
 const createRequestHandlers = (
   services: Services,
-  { apiToken, catchUp, hooks, tunnel, restarter, shutdown, cancelRemote }: Control,
+  { apiToken, catchUp, hooks, tunnel, restarter, shutdown }: Control,
 ): (() => Apps) => {
   const { home, memory, live, leadership, succession, stream, learners, log } = services
   const { port } = services.listeners
@@ -270,7 +266,7 @@ const createRequestHandlers = (
     services.metrics.answered(ms)
     noteActivity()
   }
-  const controls = createEventControls(services, cancelRemote)
+  const controls = createEventControls(services)
   const remoteKeys = new RemoteKeys(fetchText)
 
   return () => {
@@ -310,15 +306,12 @@ const createRequestHandlers = (
   }
 }
 
-const createEventControls = (
-  { live, memory, payloads, intake }: Services,
-  cancelRemote: (id: string) => void,
-): EventControls => {
+const createEventControls = ({ live, memory, payloads, intake }: Services): EventControls => {
   const { events, kept, deliveries } = memory
   return {
     retry: (id) => retryEvent(id, live.current(), events, kept, deliveries, payloads),
     runAgain: (id) => runEventAgain(id, live.current(), { events, deliveries, payloads }),
-    cancel: (id) => cancelEvent(id, { events, queue: intake.queue, cancelRemote }),
+    cancel: (id) => cancelEvent(id, { events, queue: intake.queue }),
   }
 }
 

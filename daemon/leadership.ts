@@ -1,4 +1,3 @@
-import { connect } from '../shared/client/client.ts'
 import type { Gateway } from '../shared/config/schema.ts'
 import { DoorwardError } from '../shared/errors.ts'
 import type { Home } from '../shared/home/home.ts'
@@ -28,8 +27,8 @@ type LeadershipParts = {
 const restarting = { reason: 'the daemon was restarted', refreshLimitMs: 31_000 }
 
 /**
- * What only one daemon of a home does: it has the lock, and refreshes tokens. While this daemon does not
- * lead, it asks the one that does for tokens.
+ * What only one daemon of a home does: it has the lock, and refreshes tokens. A daemon that was replaced reads
+ * the tokens that the other one stores.
  */
 export class Leadership {
   readonly #parts: LeadershipParts
@@ -104,9 +103,8 @@ export class Leadership {
     const { home, processEnv, events, log, count, succession } = this.#parts
     const { gateway, env } = this.#settings
     const announce = announceTo(events)
-    const elsewhere = async () =>
-      (await succession.awaitSuccessor()) ? askDaemonForToken(home) : undefined
-    const dependencies = { home, gateway, env, processEnv, log, announce, count, elsewhere }
+    const isReplaced = async () => (await succession.awaitSuccessor()) !== undefined
+    const dependencies = { home, gateway, env, processEnv, log, announce, count, isReplaced }
     return new OAuth(dependencies, unsaved)
   }
 
@@ -131,21 +129,6 @@ const replaceContent = <Value extends object>(target: Value, source: Value): voi
   for (const key of Object.keys(target)) Reflect.deleteProperty(target, key)
   Object.assign(target, source)
 }
-
-/** Asks the daemon of a home for a token over its local API: after a restart only that one refreshes any. */
-const askDaemonForToken =
-  (home: Home): OAuth['access'] =>
-  async (provider, { minValidityMs, asker }) => {
-    // A header may have no other characters.
-    const client = await connect(home, { userAgent: asker.replaceAll(/[^\x20-\x7e]/g, '?') })
-    const validity =
-      minValidityMs === undefined ? '' : `&min_validity=${Math.ceil(minValidityMs / 1000)}`
-    try {
-      return await client.get(`/oauth/tokens/${provider}/access?exact=true${validity}`)
-    } finally {
-      client.close()
-    }
-  }
 
 const announceTo =
   (events: EventStore) =>

@@ -401,6 +401,8 @@ export type Status = z.infer<typeof statusSchema>
 /** `run/daemon.json`, which exists while the daemon runs. */
 const daemonFileSchema = z.object({
   pid: z.int(),
+  /** `handoverVersion`; missing in daemons before 6. */
+  handover: z.int().optional(),
   url: z.string(),
   publicUrl: z.string().optional(),
   version: z.string(),

@@ -23,6 +23,12 @@ const readVersion = (): string =>
 /** The version in `package.json` when this process started. */
 export const version: string = readVersion()
 
+/**
+ * Raised with every change of the messages between two daemons during a restart: a daemon with another number is
+ * stopped and started instead.
+ */
+export const handoverVersion = 6
+
 /** True when another version was installed over the one that runs. */
 export const isReplaced = (): boolean => {
   try {

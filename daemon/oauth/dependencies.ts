@@ -44,8 +44,8 @@ export type OAuthDependencies = {
   readonly announce: (event: OAuthEvent) => void
   /** Called for known providers only. */
   readonly count?: (what: OAuthCount, provider: string) => void
-  /** Another daemon's `access` once this one is closed, if there is one; waits while that is being decided. */
-  readonly elsewhere?: () => Promise<Tokens['access'] | undefined>
+  /** True once another daemon refreshes the tokens of this home; waits while that is being decided. */
+  readonly isReplaced?: () => Promise<boolean>
   /** The pause between two requests of a device login; by default the clock. */
   readonly wait?: Wait
   /** How long a login waits for the user; by default ten minutes. */
@@ -55,8 +55,6 @@ export type OAuthDependencies = {
 export type TokenRequest = {
   /** How long the token must be valid, in milliseconds; by default a minute. */
   readonly minValidityMs?: number | undefined
-  /** True where the name is that of one login, and not of the provider's default account. */
-  readonly isExact?: boolean
   /** The program that asks, as far as known, in one line of plain text. */
   readonly asker: string
 }

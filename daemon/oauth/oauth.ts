@@ -75,21 +75,18 @@ export class OAuth implements Tokens {
     })
   }
 
-  /** A valid token is always issued; one that needs a refresh waits while another daemon takes over. */
+  /** A valid token is always issued; after a restart one that needs a refresh waits for the other daemon. */
   async access(name: string, request: TokenRequest): Promise<AccessToken> {
-    const { home, elsewhere } = this.#dependencies
-    const defaults = request.isExact ? {} : await readDefaultAccounts(home)
-    const provider = resolveLogin(name, defaults)
+    const { home, isReplaced } = this.#dependencies
+    const provider = resolveLogin(name, await readDefaultAccounts(home))
     try {
       return await this.#sealing.retry(() => this.#tokens.access(provider, request))
     } catch (error) {
       if (!(error instanceof DoorwardError)) throw error
       if (error.code === 'not-logged-in')
         throw await explainNotLoggedIn(home, { name, login: provider }, error)
-      if (error.code !== 'stopping') throw error
-      const other = await elsewhere?.()
-      if (!other) throw error
-      return other(provider, request)
+      if (error.code !== 'stopping' || !(await isReplaced?.())) throw error
+      return this.#tokens.stored(provider, request)
     }
   }
 

@@ -2,7 +2,7 @@ import { DoorwardError } from '../../shared/errors.ts'
 import { deferToTickEnd } from '../http/turn-batching.ts'
 import { cancelled, longTimeout } from '../util/abort.ts'
 import type { ByteBudget } from '../util/byte-budget.ts'
-import type { Job, Queue, QueueLimits, QueueResult } from './queue.ts'
+import type { Job, Queue, QueueLimits, QueueResult, RemoteLoad } from './queue.ts'
 
 /** The abort reason for a job whose program gets little time to exit on its own (`agents/process.ts`). */
 const immediately = 'immediately'
@@ -13,20 +13,7 @@ type QueueOptions = QueueLimits & {
   readonly lastWaitMs?: number
   /** How long a job whose agent is done may keep others from theirs, in milliseconds. */
   readonly withoutAgentMs?: number
-  readonly remote?: RemoteLoad
 }
-
-/** What another process still runs for the same agents: the limits apply to both together. */
-export type RemoteLoad = {
-  /** How many runs of this agent. */
-  readonly of: (agentName: string) => number
-  /** How many agents, over all names. */
-  readonly agents: () => number
-  /** How many events, those included whose agent is done. */
-  readonly events: () => number
-}
-
-const noRemoteLoad: RemoteLoad = { of: () => 0, agents: () => 0, events: () => 0 }
 
 /** A job that runs. */
 type Run = {
@@ -53,7 +40,7 @@ export class EventQueue implements Queue {
   readonly #budget: ByteBudget
   readonly #lastWaitMs: number
   readonly #withoutAgentMs: number
-  readonly #remote: RemoteLoad
+  #remote: RemoteLoad | undefined
   readonly #waitingOf = new Map<string, Job[]>()
   readonly #agentsBusy = new Map<string, number>()
   readonly #runs: Run[] = []
@@ -66,7 +53,6 @@ export class EventQueue implements Queue {
   readonly #keepingAgent: Run[] = []
   #isDraining = false
   #isPaused = false
-  #passOn: ((job: Job) => void) | undefined
   #pumpScheduled = false
   #isStarting = false
   #turnEndsAt = 0
@@ -82,7 +68,6 @@ export class EventQueue implements Queue {
     this.#budget = options.budget
     this.#lastWaitMs = options.lastWaitMs ?? 10_000
     this.#withoutAgentMs = options.withoutAgentMs ?? usualWithoutAgentMs
-    this.#remote = options.remote ?? noRemoteLoad
   }
 
   add(job: Job): void {
@@ -143,7 +128,7 @@ export class EventQueue implements Queue {
   }
 
   counts(): { readonly waiting: number; readonly running: number } {
-    return { waiting: this.#waiting, running: this.#runs.length + this.#remote.events() }
+    return { waiting: this.#waiting, running: this.#runs.length + (this.#remote?.events() ?? 0) }
   }
 
   trigger(): void {
@@ -163,14 +148,21 @@ export class EventQueue implements Queue {
 
   resume(): void {
     this.#isPaused = false
-    this.#passOn = undefined
     this.#schedulePump()
   }
 
-  passOn(send: (job: Job) => void): void {
-    this.#isPaused = false
-    this.#passOn = send
-    this.#pump()
+  handOver(ids: ReadonlySet<string>): void {
+    for (const [name, jobs] of this.#waitingOf) {
+      const kept = jobs.filter(({ id }) => !ids.has(id))
+      for (const { id, bytes } of jobs) if (ids.has(id)) this.#budget.giveBack(bytes)
+      this.#waiting -= jobs.length - kept.length
+      this.#waitingOf.set(name, kept)
+    }
+    this.resume()
+  }
+
+  share(remote: RemoteLoad): void {
+    this.#remote = remote
   }
 
   /** Without a time it waits for as long as the jobs take; a second call can still set one. */
@@ -218,7 +210,6 @@ export class EventQueue implements Queue {
   readonly #pump = (): void => {
     this.#pumpScheduled = false
     this.#turnEndsAt = performance.now() + longestTurnMs
-    if (this.#passOn) this.#removeWaiting(this.#passOn)
     this.#startJobs()
   }
 
@@ -244,10 +235,11 @@ export class EventQueue implements Queue {
 
   /** The first waiting job that may start now, agents in turn. */
   #nextJob(): Job | undefined {
-    if (this.#isPaused || this.#busy + this.#remote.agents() >= this.#concurrency) return undefined
+    if (this.#isPaused || this.#busy + (this.#remote?.agents() ?? 0) >= this.#concurrency)
+      return undefined
     for (const [agentName, jobs] of this.#waitingOf) {
       const job = jobs.find(({ isReady }) => isReady?.(this.#isDraining) ?? true)
-      const busy = (this.#agentsBusy.get(agentName) ?? 0) + this.#remote.of(agentName)
+      const busy = (this.#agentsBusy.get(agentName) ?? 0) + (this.#remote?.of(agentName) ?? 0)
       if (job && busy < job.agentConcurrency) return job
     }
     return undefined

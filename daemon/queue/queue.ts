@@ -39,6 +39,16 @@ export type Job = {
   readonly fail: (error: unknown, why?: typeof cancelled) => void
 }
 
+/** What another process still runs for the same agents: the limits apply to both together. */
+export type RemoteLoad = {
+  /** How many runs of this agent. */
+  readonly of: (agentName: string) => number
+  /** How many agents, over all names. */
+  readonly agents: () => number
+  /** How many events, those included whose agent is done. */
+  readonly events: () => number
+}
+
 export type QueueLimits = {
   /** How many events may wait. */
   readonly maxEvents: number
@@ -68,8 +78,10 @@ export type Queue = {
   /** Starts nothing until `resume`; returns what waits here. */
   readonly pause: () => readonly Job[]
   readonly resume: () => void
-  /** From now on jobs that wait, or are added, go to another process instead of being started. */
-  readonly passOn: (send: (job: Job) => void) => void
+  /** Another process runs these waiting jobs; the others, and those that are added, run here. */
+  readonly handOver: (ids: ReadonlySet<string>) => void
+  /** The limits of agents apply to what another process runs as well. */
+  readonly share: (remote: RemoteLoad) => void
   /** Takes no more and waits for what there is; after `timeoutMs` drops what waits and aborts what runs. */
   readonly drain: (timeoutMs?: number) => Promise<void>
   /** Aborts what runs without giving it much time; for a second signal. */

@@ -10,9 +10,11 @@ import type { Leadership } from '../leadership.ts'
 import type { Log } from '../log/log.ts'
 import type { TokenRecord } from '../oauth/tokens/token-record.ts'
 import type { Shutdown } from '../shutdown.ts'
+import { handoverVersion } from '../../shared/version.ts'
 import type { Memory } from '../state.ts'
-import { Channel, type FromNew, type FromOld, protocol } from './protocol.ts'
-import { copyEvent, copyLateEvent, takeSnapshot } from './snapshot.ts'
+import { Channel, type FromNew, type FromOld } from './protocol.ts'
+import { isFinal } from '../events/event-record.ts'
+import { copyEnded, takeSnapshot } from './snapshot.ts'
 import type { Succession, Successor } from './succession.ts'
 
 /*
@@ -23,9 +25,9 @@ import type { Succession, Successor } from './succession.ts'
  *   close the sockets, finish what runs, exit
  *
  * Until the new process serves, the sockets are open here too, so no connection is refused. A failure
- * before that kills the new process, and this one goes on. Afterwards this one sends each change of the
- * events that it still runs, and each event that it accepts on a connection from before. Tokens for these it
- * requests over the local API of the new process (`leadership.ts`).
+ * before that kills the new process, and this one goes on. Afterwards this one runs what had begun, and what it
+ * accepts on a connection from before, and sends how each event ended. It reads the tokens that the new process
+ * stores.
  */
 
 type RestarterParts = {
@@ -76,7 +78,7 @@ export class Restarter {
         .next('ready', readyLimitMs)
         .finally(() => shutdown.signal.removeEventListener('abort', kill))
       this.#refuseWhenStopping()
-      if (ready.protocol !== protocol)
+      if (ready.protocol !== handoverVersion)
         throw failed('this daemon cannot hand over to its version', stopAndStart)
       const successor = await succession.decide(this.#switchTo(child, ready))
       shutdown.retire(successor)
@@ -110,21 +112,20 @@ export class Restarter {
       await leadership.transferTo(ready.lockToken)
       void channel.send({ kind: 'lead', unsaved })
       await child.next('leading', stepLimitMs)
-      // In one turn: a change is either in the snapshot or sent after it. From here on the new process
-      // numbers the changes.
+      // In one turn: an end is either in the snapshot or sent after it. From here on the new process numbers
+      // the changes.
       stream.silence(true)
       const snapshot = takeSnapshot(memory, intake.queue.pause())
-      unfollow = this.#sendChanges(channel)
+      unfollow = this.#sendEnds(channel)
       const sockets = listeners.sockets()
       for (const place of ready.places)
         void channel.send({ kind: 'socket', place }, sockets.get(place))
       channel.listen((message) => {
         if (message.kind === 'stop') shutdown.stopWithSuccessor(message.now)
-        if (message.kind === 'cancel') intake.queue.cancel(message.id)
       })
       void channel.send({ kind: 'serve', snapshot })
       const { url, publicUrl, startedAt } = await child.next('serving', stepLimitMs)
-      this.#passOnJobs(child, new Set(snapshot.queued.map(({ id }) => id)))
+      intake.queue.handOver(new Set(snapshot.queued.map(({ id }) => id)))
       const { pid, stop, finish } = child
       return { pid, version: ready.version, url, publicUrl, startedAt, stop, finish }
     } catch (error) {
@@ -136,23 +137,13 @@ export class Restarter {
     }
   }
 
-  #sendChanges(channel: NewProcess['channel']): () => void {
+  #sendEnds(channel: NewProcess['channel']): () => void {
     const { memory } = this.#parts
-    return memory.events.follow(({ record }, detail) => {
-      // What waits is run by the new process.
-      if (record.state === 'accepted' || record.state === 'queued') return
-      void channel.send({ kind: 'event', ...copyEvent(memory, record, detail) })
+    return memory.events.follow(({ record }) => {
+      if (record.kind !== 'webhook' || !isFinal(record.state)) return
+      const ended = copyEnded(memory, record)
+      if (ended) void channel.send({ kind: 'ended', ...ended })
     })
-  }
-
-  /** Leaves what waits, or is still accepted here, to the new process; `queued` was in its snapshot. */
-  #passOnJobs({ channel, exited }: NewProcess, queued: ReadonlySet<string>): void {
-    const { memory, intake } = this.#parts
-    intake.queue.passOn((job) => {
-      const late = queued.has(job.id) ? undefined : copyLateEvent(memory, job)
-      if (late) void channel.send({ kind: 'late', ...late })
-    })
-    void exited.then(() => intake.queue.resume())
   }
 
   /** After a new process that failed. On a full disk not all of it may work, but events go on. */
@@ -217,7 +208,7 @@ class NewProcess {
       throw failed(`${process.execPath} cannot be run (${systemCode(error)})`)
     }
     const started = new NewProcess(child, child.pid)
-    void started.channel.send({ kind: 'hello', protocol, places })
+    void started.channel.send({ kind: 'hello', protocol: handoverVersion, places })
     return started
   }
 

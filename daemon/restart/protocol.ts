@@ -3,15 +3,12 @@ import { Server } from 'node:net'
 import type { Place } from '../http/server.ts'
 import type { TokenRecord } from '../oauth/tokens/token-record.ts'
 import type { ErrorCopy } from '../util/error-copy.ts'
-import type { EventCopy, LateEvent, Snapshot } from './snapshot.ts'
+import type { EndedEvent, Snapshot } from './snapshot.ts'
 
 /*
  * The messages between two daemons of one home during a restart. They travel over the channel that the
  * old daemon opens when it starts the new one: a pair of sockets without a name, never a file.
  */
-
-/** Raised with every change of a message; a daemon with another number is refused. */
-export const protocol = 5
 
 /** From the old daemon, in this order. */
 export type FromOld =
@@ -22,9 +19,8 @@ export type FromOld =
   /** Comes with the socket. */
   | { readonly kind: 'socket'; readonly place: Place }
   | { readonly kind: 'serve'; readonly snapshot: Snapshot }
-  /** An event that the old daemon still runs has changed. */
-  | ({ readonly kind: 'event' } & EventCopy)
-  | ({ readonly kind: 'late' } & LateEvent)
+  /** An event that the old daemon still ran, or had just accepted, is over. */
+  | ({ readonly kind: 'ended' } & EndedEvent)
   /** Everything that the old daemon had accepted is finished. */
   | { readonly kind: 'finished' }
 
@@ -43,8 +39,6 @@ export type FromNew =
   | ({ readonly kind: 'serving' } & Address)
   /** The daemon is being stopped: stop too, `now` without waiting for agents. */
   | { readonly kind: 'stop'; readonly now: boolean }
-  /** The owner cancels an event that the old daemon still runs. */
-  | { readonly kind: 'cancel'; readonly id: string }
 
 /** Where a daemon serves, and since when. */
 export type Address = {

@@ -1,7 +1,6 @@
 import type { EventRecord } from '../../shared/api.ts'
 import type { EventsSnapshot } from '../events/event-store.ts'
 import type { Detail } from '../events/event-texts.ts'
-import { isFinal } from '../events/event-record.ts'
 import type { Job } from '../queue/queue.ts'
 import type { Memory } from '../state.ts'
 import { type EventOnWire, fromWire, toWire } from '../webhook/events/accepted-event.ts'
@@ -32,17 +31,13 @@ type DeliveryState = {
 
 type QueuedCopy = Pick<Job, 'id' | 'onlyDelivers'>
 
-/** A change of one event after the snapshot, while the old process finishes what it runs. */
-export type EventCopy = Partial<DeliveryState> & {
-  readonly record: EventRecord
-  readonly detail?: Detail | undefined
-}
-
-/** An event that was accepted after the snapshot, on a connection from before. */
-export type LateEvent = QueuedCopy & {
+/** How an event ended in the old process, with what its delivery has left behind. */
+export type EndedEvent = {
   readonly record: EventRecord
   readonly detail: Detail
-  readonly accepted: EventOnWire
+  /** For a retry. */
+  readonly accepted: EventOnWire | undefined
+  readonly delivered: DeliveryState
 }
 
 export const takeSnapshot = (memory: Memory, queued: readonly Job[]): Snapshot => {
@@ -80,62 +75,37 @@ export const restoreSnapshot = (memory: Memory, snapshot: Snapshot): void => {
   memory.messages.restore(snapshot.messages)
 }
 
-/** The last change of a run brings what its delivery has left behind. */
-export const copyEvent = (
-  memory: Memory,
-  record: EventRecord,
-  detail: Detail | undefined,
-): EventCopy => {
-  const wasRun =
-    record.kind === 'webhook' &&
-    (record.state === 'done' || memory.kept.get(record.id) !== undefined)
-  if (!isFinal(record.state) || !wasRun) return { record, detail }
+export const copyEnded = (
+  { events, kept, progress, messages }: Memory,
+  { id }: EventRecord,
+  accepted = kept.get(id),
+): EndedEvent | undefined => {
+  const event = events.get(id)
+  if (!event) return undefined
+  const { prompt, result, ...record } = event
   return {
     record,
-    detail,
-    progress: memory.progress.snapshot(),
-    messages: memory.messages.snapshot(),
+    detail: { ...(prompt !== undefined && { prompt }), ...(result !== undefined && { result }) },
+    accepted: accepted && toWire(accepted),
+    delivered: { progress: progress.snapshot(), messages: messages.snapshot() },
   }
 }
 
-export const restoreEvent = (
-  { events, kept, deliveries, progress, messages }: Memory,
-  copy: EventCopy,
-): void => {
-  const { record } = copy
-  const delivery = kept.get(record.id)?.delivery
-  events.put(record, copy.detail)
-  if (copy.progress) progress.restore(copy.progress)
-  if (copy.messages) messages.restore(copy.messages)
-  // The sender may deliver it again.
-  if (delivery && isFinal(record.state) && record.state !== 'done' && record.state !== 'filtered')
-    deliveries.forget(delivery, record.id)
-}
-
-/** Undefined for a job whose event is not in memory, which cannot be. */
-export const copyLateEvent = (
-  { events, kept }: Memory,
-  { id, onlyDelivers }: Job,
-): LateEvent | undefined => {
-  const record = events.record(id)
-  const event = kept.get(id)
-  if (!record || !event) return undefined
-  return {
-    id,
-    onlyDelivers,
-    record,
-    detail: { prompt: event.prompt },
-    accepted: toWire(event),
-  }
-}
-
-export const restoreLateEvent = (memory: Memory, { id, record, ...late }: LateEvent): void => {
-  const { events, deliveries } = memory
+/** Adds or ends the event of the old process. */
+export const restoreEnded = (memory: Memory, ended: EndedEvent): void => {
+  const { events, deliveries, progress, messages } = memory
+  const { record, detail, accepted, delivered } = ended
+  const { id, state } = record
+  const delivery = memory.kept.get(id)?.delivery ?? accepted?.delivery
   // Both steps, as each is counted.
-  if (!events.record(id)) events.put({ ...record, state: 'accepted' })
-  events.put(record, late.detail)
-  restoreAccepted(memory, id, late.accepted)
-  if (late.accepted.delivery) deliveries.remember(late.accepted.delivery, id, performance.now())
+  const wasAccepted = state === 'done' || state === 'failed' || state === 'dropped'
+  if (wasAccepted && !events.record(id)) events.put({ ...record, state: 'accepted' })
+  progress.restore(delivered.progress)
+  messages.restore(delivered.messages)
+  events.put(record, detail)
+  if (accepted) restoreAccepted(memory, id, accepted)
+  // The sender may deliver it again.
+  if (delivery && (state === 'failed' || state === 'dropped')) deliveries.forget(delivery, id)
 }
 
 const restoreAccepted = ({ events, kept, groups }: Memory, id: string, copy: EventOnWire): void => {

@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Status } from '../../shared/api.ts'
 import { type Client, connect } from '../../shared/client/client.ts'
+import { canHandOver, untilIdle } from '../../shared/client/handover.ts'
 import { isPortInUse, readDaemonFile, waitForProcessExit } from '../../shared/client/discovery.ts'
 import {
   getStderrPath,
@@ -66,9 +67,13 @@ const findDaemon = async (home: Home): Promise<Client | undefined> => {
   }
 }
 
-/** False when the daemon is too old to start its successor. */
+/** False when the daemon cannot hand over to this version; it has finished its events then. */
 const requestRestart = async (client: Client): Promise<boolean> => {
   try {
+    if (!canHandOver(client.daemon)) {
+      await untilIdle(client)
+      return false
+    }
     await client.post('/daemon/restart', undefined, { timeoutMs: limitMs })
     return true
   } catch (error) {

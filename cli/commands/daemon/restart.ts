@@ -1,5 +1,6 @@
 import type { Restarted } from '../../../shared/api.ts'
 import type { Client } from '../../../shared/client/client.ts'
+import { canHandOver, untilIdle } from '../../../shared/client/handover.ts'
 import { readEnvironment } from '../../../shared/config/environment.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { loadConfig } from '../../../shared/config/load.ts'
@@ -33,7 +34,7 @@ export const restartDaemon = async (context: Context): Promise<void> => {
     await waitForExit(context, running.daemon)
     return startDaemon(context, [], {})
   }
-  const restarted = running && (await handOver(running))
+  const restarted = running && (await handOver(running, terminal))
   if (restarted) return printRestarted(restarted, terminal)
   if (running) {
     // Without a daemon there may be no home yet; the start creates it.
@@ -44,9 +45,21 @@ export const restartDaemon = async (context: Context): Promise<void> => {
   await startDaemon(context, [], {})
 }
 
-/** Undefined from a daemon without this route (older, or on Windows) and from one that is stopping. */
-const handOver = async (running: Client): Promise<Restarted | undefined> => {
+/**
+ * Undefined from a daemon that cannot hand over to this program (older, or on Windows), once it has finished its
+ * events, and from one that is stopping.
+ */
+const handOver = async (running: Client, terminal: Terminal): Promise<Restarted | undefined> => {
   try {
+    if (!canHandOver(running.daemon)) {
+      terminal.say('the running daemon cannot hand over to this version: it is stopped and started')
+      await untilIdle(running, (events) =>
+        terminal.say(
+          `waiting until it has finished ${events === 1 ? 'an event' : `${events} events`}; Ctrl-C leaves it running`,
+        ),
+      )
+      return undefined
+    }
     return await running.post<Restarted>('/daemon/restart', undefined, {
       timeoutMs: handOverLimitMs,
     })

@@ -1,5 +1,6 @@
 import { unlink } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import type { AccessToken } from '../../../shared/api.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import type { KeyedMutex } from '../../util/concurrency.ts'
@@ -16,6 +17,8 @@ import { TokenCache, tokenProviders } from './token-store.ts'
 /** How long a reader waits for a refresh while the stored token is still valid. */
 const patienceMs = 5000
 const closeLimitMs = 10_000
+const storedLimitMs = 10_000
+const stepMs = 100
 
 /**
  * One token for one asker: look at the record in memory -> valid for long enough? -> otherwise join or start
@@ -61,6 +64,21 @@ export class TokenBroker implements Tokens {
       if (!(error instanceof DoorwardError && error.code === 'provider-unknown'))
         this.#dependencies.count?.('token-not-given', provider)
       throw error
+    }
+  }
+
+  /**
+   * The token that another daemon of this home has stored; waits for one that is valid. Throws `stopping` when
+   * none comes in 10 s.
+   */
+  async stored(provider: string, request: TokenRequest): Promise<AccessToken> {
+    for (let waitedMs = 0; ; waitedMs += stepMs) {
+      const record = await this.#cache.get(provider)
+      if (!record) throw notLoggedIn(provider)
+      if (validityMs(record, Date.now()) > 0) return this.#issue(record, provider, request)
+      if (waitedMs >= storedLimitMs)
+        throw new DoorwardError('stopping', 'the daemon was restarted: send the request again')
+      await wait(stepMs)
     }
   }
 

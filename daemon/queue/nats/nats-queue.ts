@@ -7,7 +7,7 @@ import type { Memory } from '../../state.ts'
 import type { ByteBudget } from '../../util/byte-budget.ts'
 import type { Engine } from '../../webhook/engine.ts'
 import { EventQueue } from '../event-queue.ts'
-import type { Job, Queue, QueueLimits, QueueResult } from '../queue.ts'
+import type { Job, Queue, QueueLimits, QueueResult, RemoteLoad } from '../queue.ts'
 import { Broker, type QueueSettings, unavailable } from './broker.ts'
 import { Receiver } from './receiver.ts'
 import { type Identity, readIdentity } from './identity.ts'
@@ -133,8 +133,12 @@ export class NatsQueue implements Queue {
     void this.#start()
   }
 
-  passOn(send: (job: Job) => void): void {
-    this.#parts.local.passOn(send)
+  handOver(ids: ReadonlySet<string>): void {
+    this.#parts.local.handOver(ids)
+  }
+
+  share(remote: RemoteLoad): void {
+    this.#parts.local.share(remote)
   }
 
   async drain(timeoutMs?: number): Promise<void> {

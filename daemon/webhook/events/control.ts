@@ -198,18 +198,13 @@ const whyNot = ({ kind, state, code }: EventRecord): string => {
 type CancelParts = {
   readonly events: EventStore
   readonly queue: Pick<Queue, 'cancel'>
-  /** Cancels what the daemon before a restart still runs. */
-  readonly cancelRemote: (id: string) => void
 }
 
 /**
  * Cancels an event that is not final: one that waits is dropped, and agent and deliveries of one that runs
  * are stopped, which takes some seconds. Throws `event-not-found` or `event-not-cancellable`.
  */
-export const cancelEvent = (
-  id: string,
-  { events, queue, cancelRemote }: CancelParts,
-): EventRecord => {
+export const cancelEvent = (id: string, { events, queue }: CancelParts): EventRecord => {
   const event = events.record(id)
   if (!event) throw eventNotFound()
   if (isFinal(event.state))
@@ -218,7 +213,12 @@ export const cancelEvent = (
       `this event cannot be cancelled: it is ${event.state} already`,
       { hint: `doorward events show ${id}` },
     )
-  if (!queue.cancel(id)) cancelRemote(id)
+  if (!queue.cancel(id))
+    throw new DoorwardError(
+      'event-not-cancellable',
+      'this event cannot be cancelled: the daemon before the restart still runs it',
+      { hint: 'wait for its end, or stop both daemons: doorward daemon stop' },
+    )
   return events.record(id) ?? event
 }
 

@@ -52,17 +52,13 @@ export type RunEventParts = RunToEndParts & {
   readonly kept: RetryableEvents<AcceptedEvent>
   readonly groups: EventGroups
   readonly budgets: RunBudgets
-  /** Cancels what the daemon before a restart still runs. */
-  readonly cancelRemote: (id: string) => void
 }
 
 /** Runs agents and delivers their answers, with one configuration. */
 export const createRunEvent = (parts: RunEventParts): RunEvent => {
-  const { queue, events, deliveries, kept, groups, cancelRemote } = parts
+  const { queue, events, deliveries, kept, groups } = parts
   const groupActions = {
-    cancel: (id: string) => {
-      if (!queue.cancel(id)) cancelRemote(id)
-    },
+    cancel: (id: string) => void queue.cancel(id),
     trigger: () => queue.trigger(),
   }
   const toJob = createToJob(parts)

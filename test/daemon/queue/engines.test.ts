@@ -44,7 +44,6 @@ for (const name of ['memory', 'nats'] as const)
       return cancelEvent(id, {
         events,
         queue: receiver.queue,
-        cancelRemote: () => assert.fail('not here'),
       })
     }
     afterEach(async () => {

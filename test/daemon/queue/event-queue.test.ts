@@ -16,7 +16,6 @@ const setUp = (limits: Limits = {}) => {
     budget,
     lastWaitMs,
     withoutAgentMs,
-    ...(limits.remote && { remote: limits.remote }),
   })
   const log: string[] = []
   const ends = new Map<string, () => void>()
@@ -328,7 +327,8 @@ describe('the queue', () => {
   })
 
   it('ends a drain whose last job is cancelled', async () => {
-    const { queue, log, job } = setUp({ remote: { of: () => 1, agents: () => 0, events: () => 0 } })
+    const { queue, log, job } = setUp()
+    queue.share({ of: () => 1, agents: () => 0, events: () => 0 })
     queue.add(job('1'))
     const drained = queue.drain()
     queue.cancel('1')
@@ -379,21 +379,24 @@ describe('the queue', () => {
     assert.deepEqual(log, ['run 1', 'end 1', 'run 2', 'end 2', 'run 3'])
   })
 
-  it('passes on what waits and what is added, and drops none of it', async () => {
+  it('leaves to another process what it takes, and runs the rest', async () => {
     const { queue, log, job, end, budget } = setUp()
     queue.add(job('1'))
     await turn()
     queue.add(job('2'))
     queue.pause()
-    const passed: string[] = []
-    queue.passOn(({ id }) => passed.push(id))
     queue.add(job('3'))
-    await turn()
-    assert.deepEqual([passed, queue.counts()], [['2', '3'], { waiting: 0, running: 1 }])
-    const drained = queue.drain(60_000)
+    queue.handOver(new Set(['2']))
     await end('1')
+    await turn()
+    assert.deepEqual(
+      [log, queue.counts()],
+      [['run 1', 'end 1', 'run 3'], { waiting: 0, running: 1 }],
+    )
+    const drained = queue.drain(60_000)
+    await end('3')
     await drained
-    assert.deepEqual([log, budget.used()], [['run 1', 'end 1'], 0])
+    assert.deepEqual([log.at(-1), budget.used()], ['end 3', 0])
   })
 
   it('takes what another process has accepted though it is full', async () => {
@@ -412,7 +415,8 @@ describe('the queue', () => {
       agents: () => busy.size,
       events: () => busy.size,
     }
-    const { queue, log, job } = setUp({ concurrency: 2, remote })
+    const { queue, log, job } = setUp({ concurrency: 2 })
+    queue.share(remote)
     for (const name of ['a', 'b', 'c']) queue.add(job(name, { agentName: name }))
     await turn()
     assert.deepEqual([log, queue.counts()], [['run b'], { waiting: 2, running: 2 }])

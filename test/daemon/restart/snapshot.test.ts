@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import {
-  copyEvent,
-  restoreEvent,
+  copyEnded,
+  restoreEnded,
   restoreSnapshot,
   takeSnapshot,
 } from '../../../daemon/restart/snapshot.ts'
@@ -58,11 +58,29 @@ describe('a snapshot of the memory', () => {
     const { id } = memory.events.add(new Date(), { state: 'running', webhook: '/a' })
     restoreSnapshot(other, takeSnapshot(memory, []))
     memory.messages.remember(posted('1.1'))
-    memory.events.update(id, { state: 'done' })
+    memory.events.update(id, { state: 'done' }, { result: 'r' })
     const record = memory.events.record(id)
     assert.ok(record)
-    restoreEvent(other, copyEvent(memory, record, { result: 'r' }))
+    const ended = copyEnded(memory, record)
+    assert.ok(ended)
+    restoreEnded(other, structuredClone(ended))
     assert.deepEqual([other.events.get(id)?.state, other.events.get(id)?.result], ['done', 'r'])
     assert.equal(other.messages.isOwnMessage({ event: posted('1.1') }), true)
+  })
+
+  it('is followed by an event that was accepted after it, which can be retried', () => {
+    const [memory, other] = [createMemory(10), createMemory(10)]
+    restoreSnapshot(other, takeSnapshot(memory, []))
+    const { id } = memory.events.add(new Date(), { state: 'accepted', webhook: '/a' })
+    memory.kept.keep(id, { webhook: {}, known: {}, targets: [] } as unknown as AcceptedEvent)
+    memory.events.update(id, { state: 'failed' }, { prompt: 'p' })
+    const record = memory.events.record(id)
+    assert.ok(record)
+    const ended = copyEnded(memory, record)
+    assert.ok(ended)
+    restoreEnded(other, structuredClone(ended))
+    assert.equal(other.kept.get(id)?.prompt, 'p')
+    const { accepted, failed } = other.counts.of('/a').counts
+    assert.deepEqual([accepted, failed], [1, 1])
   })
 })

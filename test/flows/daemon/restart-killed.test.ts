@@ -9,7 +9,6 @@ import {
   inService,
   restartedDaemons,
 } from '../../support/daemon/restarted-daemons.ts'
-import { startTargetServer } from '../../support/servers/target-server.ts'
 import { untilText } from '../../support/until-text.ts'
 
 describe('a restart whose old daemon is killed', () => {
@@ -52,35 +51,6 @@ describe('a restart whose old daemon is killed', () => {
     assert.equal(done.resultPreview, 'second try')
     stream.close()
     now.client.close()
-  })
-
-  it('retries only the delivery of an event whose answer was there', async () => {
-    const target = await startTargetServer()
-    const { agent, daemon: old } = await startWithHeldAgent(', deliver_to: "http:slow"', {
-      gateway: `targets: { http: { slow: { url: "${target.origin}", secret_env: SLOW } } }\n`,
-      env: `SLOW=${Buffer.alloc(32, 1).toString('base64')}\n`,
-    })
-    try {
-      const reached = new Promise<void>((resolve) => target.next(() => resolve()))
-      const { id } = await deliver(old.url, { n: 1 })
-      const asked = await agent.next()
-      await restart(old.client)
-      const now = await inService(old)
-      const stream = await followEvents(now)
-      asked.answer('the only answer')
-      await reached
-      await stream.next((record) => record.id === id && record.state === 'delivering')
-      old.process.kill('SIGKILL')
-      const dropped = await stream.next((record) => record.id === id && record.state === 'dropped')
-      assert.equal(dropped.stage, 'deliver')
-      await now.client.post(`/events/${id}/retry`)
-      await stream.next((record) => record.id === id && record.state === 'done')
-      assert.match(target.requests[1]?.text ?? '', /the only answer/)
-      stream.close()
-      now.client.close()
-    } finally {
-      target.close()
-    }
   })
 
   it('delivers in the new daemon, without its agent, a retry that waited in the old one', async () => {

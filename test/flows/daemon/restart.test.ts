@@ -90,7 +90,7 @@ describe('a restart of the daemon', () => {
     now.client.close()
   })
 
-  it('lets the old daemon finish what it runs, shows its progress, and keeps to the concurrency of the agent', async () => {
+  it('lets the old daemon finish what it runs, shows how it ended, and keeps to the concurrency of the agent', async () => {
     const { agent, daemon: old } = await startWithHeldAgent()
     const one = await deliver(old.url, { n: 1 })
     const two = await deliver(old.url, { n: 2 })
@@ -161,7 +161,7 @@ describe('a restart of the daemon', () => {
     now.client.close()
   })
 
-  it('closes connections from before, on which it still accepts deliveries and passes them on', async () => {
+  it('closes connections from before, on which it still accepts deliveries and runs them', async () => {
     const old = await start({ webhooks: echoWebhook })
     type Reply = { status: number; connection: string | undefined; body: Record<string, unknown> }
     /** One connection, which is kept. */
@@ -254,7 +254,7 @@ describe('a restart of the daemon', () => {
     provider.close()
   })
 
-  it('refreshes in the new daemon a token that an agent of the old one needs', async () => {
+  it('refreshes in the new daemon a token that a waiting event needs', async () => {
     const provider = await startRotatingProvider(3600)
     const agent = await heldAgent()
     const command = JSON.stringify(fixtureAgent('prints-env'))
@@ -301,7 +301,7 @@ describe('a restart of the daemon', () => {
     )
     await assert.rejects(restart(old.client), {
       code: 'restart-failed',
-      message: new RegExp(`old one goes on: port ${port} is taken by another program`),
+      message: new RegExp(`old one goes on: port ${port} is taken by `),
     })
     await old.client.post('/daemon/reload')
     const { problems } = await old.client.get<Status>('/status')

@@ -81,7 +81,6 @@ export const startTestMachine = async ({
     access,
     run,
     workspaces: new Workspaces({ home, run, access }),
-    cancelRemote: () => undefined,
     marks: createCommentMarks('token'),
     log,
     hasTray: () => false,

@@ -191,7 +191,7 @@ describe('machines that share a queue', () => {
     const id = await receiver.accept('waits', `${receiver.newGate('never').path}\n`)
     await receiver.untilState(id, 'running')
     const { queue, memory } = worker
-    cancelEvent(id, { events: memory.events, queue, cancelRemote: () => assert.fail('not here') })
+    cancelEvent(id, { events: memory.events, queue })
     const { state, code } = await receiver.untilOver(id)
     assert.deepEqual([state, code], ['failed', 'event-cancelled'])
   })
