@@ -187,8 +187,9 @@ goes to server.public_url and to the hooks that webhook connect made. The tunnel
 ends with the daemon, and starts with it again, until: doorward tunnel stop`
 
 const doctorHelp = `
-It changes nothing, and works with or without a daemon. A check that was skipped
-says why. Agent programs are run with --version only.
+It changes nothing and starts no daemon. What only the daemon can check (agents,
+logins, targets, the tunnel) is skipped while none runs. A skipped check says
+why. Agent programs are run with --version only.
 --json contains no secret, token, account or address of yours: it can be shared.`
 
 const completionHelp = `

@@ -22,6 +22,7 @@ import type { TokenRecord } from './oauth/tokens/token-record.ts'
 import type { Predecessor } from './restart/new-process.ts'
 import { Restarter } from './restart/old-process.ts'
 import { Succession } from './restart/succession.ts'
+import { checkRoutes } from './checks.ts'
 import { apiRoutes } from './routes.ts'
 import { Shutdown } from './shutdown.ts'
 import { Hooks, openPast } from './sender-apis/hooks.ts'
@@ -226,6 +227,7 @@ const createServices = ({ home, processEnv, started, apiToken }: StartupInput) =
     closeLog,
     memory,
     payloads: new KeptPayloads(),
+    run,
     stream,
     intake,
     listeners,
@@ -273,6 +275,7 @@ const createRequestHandlers = (
     const parts = { ...toPipelineParts(services, remoteKeys), isCaughtUp: catchUp.isCaughtUp }
     const serveWebhook = serveWebhooks(live.current, parts, { log, answered })
     const oauth = leadership.oauth()
+    const status = { ...services, oauth, catchUp, tunnel, shutdown }
     const links = createEventLinks()
     const app = createApp({
       apiToken,
@@ -286,12 +289,13 @@ const createRequestHandlers = (
         oauth.routes,
         apiRoutes({
           ...controls,
-          status: { ...services, oauth, catchUp, tunnel, shutdown },
+          status,
           stream,
           hooks,
           workspaces: services.workspaces.store,
           restart: restarter.restart,
         }),
+        checkRoutes({ ...status, hooks }),
         linkRoutes(events, links, services.daemonFile.url),
         tryOutRoutes({
           current: live.current,

@@ -74,3 +74,27 @@ export const hooksSchema = z.strictObject({
   ),
 })
 export type HookSummary = z.infer<typeof hooksSchema>['hooks'][number]
+
+/** What is wrong with a hook, and the way out. */
+export const describeHookProblem = ({
+  state,
+  repository,
+  path,
+  provider,
+  problem = '',
+  hint,
+}: HookSummary): string | undefined => {
+  const again = `doorward webhook connect ${provider} ${repository} --path ${path}`
+  switch (state) {
+    case 'active':
+      return undefined
+    case 'off':
+      return `the hook is switched off; switch it on: ${again}`
+    case 'moved':
+      return `the hook delivers to another address; change it: ${again}`
+    case 'missing':
+      return `the hook was deleted at the sender; make it again: ${again}`
+    case 'unknown':
+      return hint === undefined ? problem : `${problem}; ${hint}`
+  }
+}

@@ -39,6 +39,17 @@ export const isReplaced = (): boolean => {
   }
 }
 
+/** True if a version (`v20.20.2`) is within a range (`>=20.19`). */
+export const isAtLeast = (found: string, range: string): boolean => {
+  const parts = (text: string) => (/\d+(\.\d+)*/.exec(text)?.[0] ?? '0').split('.').map(Number)
+  const [has, needs] = [parts(found), parts(range)]
+  for (const [index, wanted] of needs.entries()) {
+    const part = has[index] ?? 0
+    if (part !== wanted) return part > wanted
+  }
+  return true
+}
+
 /**
  * The `User-Agent` that names the caller: `doorward-cli/0.1.0 (oauth exec git)`. The comment (RFC 9110 section
  * 10.1.5) is reduced to 60 printable ASCII characters without parentheses.

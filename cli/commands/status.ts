@@ -16,7 +16,7 @@ import { asInvoked, type Style, type Terminal } from '../terminal/terminal.ts'
 import { wrapWords } from '../terminal/wrap.ts'
 import { stateCell } from './events/format.ts'
 import { describeRules } from './webhook/list.ts'
-import { expiryWords, roughly } from './oauth/list.ts'
+import { expiryWords, roughly } from '../../shared/login-words.ts'
 
 /** One screen of everything. It starts no daemon: throws `daemon-unreachable` when none runs. */
 export const showStatus = async (context: Context): Promise<void> => {

@@ -23,7 +23,7 @@ import { createHttp } from './targets/http.ts'
 import { writeToStandardOutput } from './targets/log.ts'
 import { createSlack } from './targets/slack.ts'
 import { createTelegram } from './targets/telegram.ts'
-import type { TokenSource } from './token.ts'
+import { needsOf, type TokenSource } from './token.ts'
 import type { Git } from '../workspace/git.ts'
 
 /*
@@ -159,25 +159,26 @@ type SenderParts = {
   readonly git: Git
 }
 
+export type Senders = Readonly<Record<SentKind, Sender>>
+
 /** All targets outside this machine. */
-const createSenders = ({
+export const createSenders = ({
   targets,
   env,
   access,
   marks,
   messages,
   git,
-}: SenderParts): Readonly<Record<SentKind, Sender>> => {
+}: SenderParts): Senders => {
   const { slack, telegram, discord, email, github, gitlab, http } = targets
   const token = (
     target: string,
     tokenEnv: string | undefined,
     provider: string | undefined,
   ): TokenSource => ({ target, tokenEnv, provider, env, access })
-  const githubApi = createGithubApi(
-    github.api_url,
-    token('github', github.token_env, github.login ?? 'github'),
-  )
+  const githubToken = token('github', github.token_env, github.login ?? 'github')
+  const githubApi = createGithubApi(github.api_url, githubToken)
+  const needs = needsOf(githubToken, ['repo', 'public_repo'])
   return {
     slack: createSlack(
       slack.api_url,
@@ -187,10 +188,13 @@ const createSenders = ({
     telegram: createTelegram(telegram, token('telegram', telegram.token_env, undefined)),
     discord: createDiscord(discord, env),
     email: createEmail(email, env, token('email', undefined, email.login ?? 'google')),
-    github: createGithub(githubApi, marks),
-    'github-review': createGithubReview(githubApi, marks),
-    'github-check': createGithubCheck(githubApi, marks, messages),
-    'pull-request': createPullRequest(githubApi, toGitOrigin(github.api_url), git, messages),
+    github: { ...createGithub(githubApi, marks), needs },
+    'github-review': { ...createGithubReview(githubApi, marks), needs },
+    'github-check': { ...createGithubCheck(githubApi, marks, messages), needs },
+    'pull-request': {
+      ...createPullRequest(githubApi, toGitOrigin(github.api_url), git, messages),
+      needs,
+    },
     gitlab: createGitlab(
       gitlab.api_url,
       token('gitlab', gitlab.token_env, gitlab.login ?? 'gitlab'),

@@ -1,13 +1,17 @@
+import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
+import { connect, type Socket } from 'node:net'
 import { systemCode } from '../../shared/errors.ts'
+import { bareHost } from '../../shared/net.ts'
 import { describeUnreachable } from '../../shared/network/faults.ts'
-import { openRequest } from '../../shared/network/outgoing.ts'
-import { describeAbort } from '../util/abort.ts'
+import { openRequest, openTunnel, startTls } from '../../shared/network/outgoing.ts'
+import { getPort } from '../../shared/network/proxy.ts'
+import { describeAbort, withTimeLimit } from '../util/abort.ts'
 import { createByteCollector } from '../util/byte-budget.ts'
 import { parseJson } from '../util/payload-path.ts'
 import { retryAfterIn } from '../util/http-retry-after.ts'
 import { DeliveryError } from './delivery-error.ts'
-import type { Attempt } from './sender.ts'
+import type { Asking } from './sender.ts'
 
 const connectMs = 10_000
 const defaultMaxBytes = 1024 * 1024
@@ -25,7 +29,7 @@ type TargetRequest = {
   readonly body?: string
   /** A longer response is cut. */
   readonly maxResponseBytes?: number
-  readonly attempt: Pick<Attempt, 'signal' | 'timeoutMs'>
+  readonly attempt: Asking
 }
 
 export type TargetResponse = {
@@ -80,6 +84,31 @@ export const requestTarget = async (url: URL, request: TargetRequest): Promise<T
     clearTimeout(connectTimer)
     clearTimeout(timer)
     signal.removeEventListener('abort', abort)
+  }
+}
+
+/** Connects to the server of a URL, by TLS for https, and sends nothing. Throws `DeliveryError`. */
+export const connectTarget = async (
+  url: URL,
+  target: string,
+  { signal, timeoutMs }: Asking,
+): Promise<void> => {
+  const isTls = url.protocol === 'https:'
+  let socket: Socket | undefined
+  try {
+    await withTimeLimit(timeoutMs, signal, async (limited) => {
+      const tunnel = await openTunnel(url, timeoutMs, signal)
+      const plain = () => connect({ host: bareHost(url.hostname), port: Number(getPort(url)) })
+      socket = isTls ? startTls(url, tunnel) : (tunnel ?? plain())
+      if (isTls || socket.connecting)
+        await once(socket, isTls ? 'secureConnect' : 'connect', { signal: limited })
+    })
+  } catch (error) {
+    const timedOut = systemCode(error) === 'ABORT_ERR'
+    throw toConnectionError(target, error, { isConnected: false, timedOut }, signal)
+  } finally {
+    // Nothing listens for its errors any more.
+    socket?.on('error', () => undefined).destroy()
   }
 }
 

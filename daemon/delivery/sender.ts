@@ -1,5 +1,7 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import type { SentKind } from '../../shared/targets/targets.ts'
 import type { DoorwardError } from '../../shared/errors.ts'
+import type { NeededToken } from './token.ts'
 
 /** An agent's answer, and the event that it answers. */
 export type AgentReply = {
@@ -51,10 +53,23 @@ export type Attempt = {
   readonly mayHaveArrived: boolean
 }
 
+/** For a question that sends nothing. */
+export type Asking = Pick<Attempt, 'signal' | 'timeoutMs'>
+
 /** A target outside this machine. */
 export type Sender = {
   /** True where a repeat is recognised, so that an indeterminate attempt can be repeated. */
   readonly isIdempotent: boolean | ((address: string) => boolean)
   /** Sends once. Returns a note for the event, if any. Throws `DeliveryError`. */
   readonly send: (message: Message, attempt: Attempt) => Promise<string | undefined>
+  /**
+   * Asks whether it can be reached and takes our token, by a request that leaves nothing behind. Returns its
+   * response, if one was needed. Throws `DeliveryError`.
+   */
+  readonly check?: (
+    address: string,
+    asking: Asking,
+  ) => Promise<{ readonly headers: IncomingHttpHeaders } | undefined>
+  /** Undefined where a variable has its token. */
+  readonly needs?: NeededToken | undefined
 }

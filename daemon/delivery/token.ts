@@ -13,6 +13,16 @@ export type TokenSource = {
   readonly access: OAuth['access']
 }
 
+/** A login that is needed, and scopes of which it has one; any will do where there are none. */
+export type NeededToken = { readonly provider: string; readonly anyOf: readonly string[] }
+
+/** What a target needs that uses this token. */
+export const needsOf = (
+  { tokenEnv, provider }: TokenSource,
+  anyOf: readonly string[],
+): NeededToken | undefined =>
+  tokenEnv !== undefined || provider === undefined ? undefined : { provider, anyOf }
+
 /** Longer than any token is valid, which forces a refresh. */
 const forceRefreshMs = 30 * 24 * 60 * 60 * 1000
 

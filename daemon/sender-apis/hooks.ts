@@ -1,15 +1,18 @@
-import type {
-  ConnectedHook,
-  ConnectHook,
-  HookSummary,
-  PingedHook,
-  RemovedHook,
+import { type Check, checksFor } from '../../shared/api-checks.ts'
+import {
+  type ConnectedHook,
+  type ConnectHook,
+  describeHookProblem,
+  type HookSummary,
+  type PingedHook,
+  type RemovedHook,
 } from '../../shared/api-hooks.ts'
 import type { EventRecord } from '../../shared/api.ts'
 import { listSecrets } from '../../shared/config/environment.ts'
 import type { HookProvider, WebhookSource } from '../../shared/config/source.ts'
 import { getPublicPath, type Webhook } from '../../shared/config/webhook.ts'
 import { DoorwardError } from '../../shared/errors.ts'
+import { formatDuration, toPlainLine } from '../../shared/text.ts'
 import type { EventStore } from '../events/event-store.ts'
 import type { OAuth } from '../oauth/oauth.ts'
 import type { Engine } from '../webhook/engine.ts'
@@ -130,6 +133,11 @@ export class Hooks {
         source && isHook(source) ? [this.#describe(path, source, signal)] : [],
       ),
     )
+  }
+
+  /** Compares what each sender last delivered, and got as an answer, with what came here. */
+  async check(startedAt: Date, signal: AbortSignal): Promise<Check[]> {
+    return (await this.list(signal)).map((hook) => checkHook(hook, startedAt.getTime()))
   }
 
   async #describe(path: string, own: HookSource, signal: AbortSignal): Promise<HookSummary> {
@@ -274,3 +282,36 @@ const notFound = (path: string) =>
   new DoorwardError('webhook-not-found', `no webhook is defined at ${path}`, {
     hint: 'doorward webhook list',
   })
+
+const { ok, warning, skipped } = checksFor('tunnel')
+
+const checkHook = (hook: HookSummary, startedAtMs: number): Check => {
+  const { provider, repository, path, state, last } = hook
+  const name = `hook of ${toPlainLine(repository)}`
+  const problem = describeHookProblem(hook)
+  if (problem !== undefined)
+    return (state === 'unknown' ? skipped : warning)(name, toPlainLine(problem))
+  if (hook.mode === 'poll') return ok(name, `its deliveries are read from ${provider}`)
+  if (!last) return ok(name, `${provider} has delivered nothing yet`)
+  const at = Date.parse(last.at)
+  const age = formatDuration(Math.max(0, Date.now() - at))
+  const delivery = toPlainLine(`${last.event}, ${age} ago, to ${path}`)
+  const answer = toPlainLine(last.answer)
+  if (!last.ok)
+    return warning(
+      name,
+      `${provider} could not deliver ${delivery}: ${answer}`,
+      last.here
+        ? `doorward events --webhook ${path}`
+        : 'open the tunnel; then: doorward events missed',
+    )
+  if (last.here) return ok(name, `${delivery}: answered ${answer}, and came here`)
+  // Events are in memory only.
+  if (at < startedAtMs)
+    return ok(name, `${delivery}, before the daemon started: answered ${answer}`)
+  return warning(
+    name,
+    `${provider} delivered ${delivery}, and got ${answer}, but nothing came here`,
+    'what else answers at server.public_url? point the tunnel at this daemon',
+  )
+}

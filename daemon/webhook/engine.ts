@@ -6,7 +6,7 @@ import type { Config } from '../../shared/config/load.ts'
 import { enabledRules, reservedSegments } from '../../shared/config/webhook.ts'
 import { createInvoke } from '../agents/invoke.ts'
 import type { RunProcess } from '../agents/orphans.ts'
-import { createDeliver } from '../delivery/deliver.ts'
+import { createDeliver, createSenders, type Senders } from '../delivery/deliver.ts'
 import type { CommentMarks, OwnMessages } from '../delivery/loop-guard.ts'
 import type { Progress } from '../delivery/message-parts.ts'
 import { loadMail } from '../delivery/targets/smtp.ts'
@@ -35,6 +35,8 @@ export type Engine = {
   readonly runEvent: RunEvent
   /** Runs the agent of an event of another machine. */
   readonly ask: Ask
+  /** The targets outside this machine, for a check of them. */
+  readonly senders: () => Senders
 }
 
 /** What all engines of a daemon share: a change of the configuration does not replace it. */
@@ -72,18 +74,8 @@ export const createEngine = (
     run: async (options) => run({ ...options, cwd: resolve(homeFolder, options.cwd) }),
     access,
   })
-  const deliver = createDeliver({
-    homeFolder,
-    targets,
-    env,
-    access,
-    marks,
-    messages,
-    git: createGit(run, env),
-    progress,
-    log,
-    hasTray,
-  })
+  const senderParts = { targets, env, access, marks, messages, git: createGit(run, env) }
+  const deliver = createDeliver({ ...senderParts, homeFolder, progress, log, hasTray })
   const askParts = {
     askGithub: createAskGithub(config.gateway, env, access),
     prepareWorkspace: parts.workspaces.preparer(config.gateway, env),
@@ -106,6 +98,7 @@ export const createEngine = (
     maxBodyBytes: server.body_limit,
     runEvent: createRunEvent({ ...parts, ...askParts, deliver }),
     ask: createAsk(askParts),
+    senders: () => createSenders(senderParts),
   }
 }
 

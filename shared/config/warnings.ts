@@ -65,7 +65,7 @@ const limitWarnings = ({ gateway }: Config): Warning[] =>
       )
 
 /** Secrets of a webhook that it does not have, or that are unset. */
-const secretFaults = (webhook: Webhook, { env, used }: Facts): Fault[] => {
+export const secretFaults = (webhook: Webhook, { env, used }: Facts): Fault[] => {
   const { path, scheme, secretNames, verifyTokenNames } = webhook
   const fault = faultAbout({ webhook: path })
   if (getKeySource(scheme)) return []
@@ -97,7 +97,7 @@ const secretFaults = (webhook: Webhook, { env, used }: Facts): Fault[] => {
 }
 
 /** Unset variables of agents that rules of enabled webhooks use. */
-const keyFaults = ({ config, env, used }: Facts): Fault[] => {
+export const keyFaults = ({ config, env, used }: Facts): Fault[] => {
   const agents = new Map(localAgents(config).map(({ agentName, agent }) => [agentName, agent]))
   return [...agents].flatMap(([agentName, agent]) => {
     const unset = listUnset(agentVariables(agent), env)
@@ -117,7 +117,7 @@ const areUnset = (names: readonly string[]): string =>
   `${names.join(', ')} ${names.length === 1 ? 'is' : 'are'} unset or empty`
 
 /** What an agent does while its variable is unset. */
-export const withoutVariable = ({ kind }: Pick<Agent, 'kind'>): string =>
+const withoutVariable = ({ kind }: Pick<Agent, 'kind'>): string =>
   kind === 'openai' || kind === 'http' ? 'it cannot be asked' : 'it runs without'
 
 /**

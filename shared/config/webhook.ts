@@ -60,6 +60,7 @@ export const reservedSegments = [
   'health',
   'daemon',
   'workspaces',
+  'checks',
 ]
 
 /**

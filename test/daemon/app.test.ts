@@ -56,7 +56,14 @@ describe('the app, asked by another machine', () => {
   }
 
   it('refuses every route of the local API, even with the right token', async () => {
-    for (const path of ['/status', '/events', '/oauth/tokens', '/daemon/shutdown', '/metrics'])
+    for (const path of [
+      '/status',
+      '/events',
+      '/oauth/tokens',
+      '/daemon/shutdown',
+      '/metrics',
+      '/checks',
+    ])
       assert.deepEqual(await ask(path), [403, 'peer-forbidden'])
   })
 

@@ -10,7 +10,7 @@ import { exitFailed } from '../../exit-code.ts'
 import { pause } from '../../terminal/spinner.ts'
 import { asInvoked, type Style, type Terminal } from '../../terminal/terminal.ts'
 import { wrapWords } from '../../terminal/wrap.ts'
-import { type Check, type CheckStatus, groups, countByStatus } from './check.ts'
+import { type Check, type CheckStatus, checkGroups } from '../../../shared/api-checks.ts'
 import type { DoctorResult } from './run.ts'
 
 export type DoctorOptions = {
@@ -66,7 +66,7 @@ const printPage = async ({ terminal }: Context, { checks }: DoctorResult): Promi
     check.hint === undefined ? check : { ...check, hint: asInvoked(check.hint) },
   )
   const summary = wrapWords(summaryLine(checks), terminal.columns)
-  terminal.print([...checkLines(shown, terminal), ...summary].join('\n'))
+  terminal.print([...checkLines(shown, terminal), '', ...summary].join('\n'))
 }
 
 const printDocument = async (
@@ -146,39 +146,45 @@ const marks: Readonly<Record<CheckStatus, readonly [string, Style]>> = {
   skipped: ['-', 'gray'],
 }
 
+type Shown = Omit<Check, 'hint'> & { readonly hint?: string | undefined }
+
 /** Below this width, the detail of a check is printed under its name. */
 const narrowest = 60
 const widestName = 22
 
-/** Prints checks by group: mark, name and detail, with the fix below. */
-export const checkLines = (checks: readonly Check[], page: Page): string[] => {
+/** Prints checks by group: mark, name and detail, with the fix below; last groups that were not checked. */
+export const checkLines = (all: readonly Check[], page: Page): string[] => {
+  const unchecked = all.filter(({ group, name, status }) => status === 'skipped' && name === group)
+  const checks = all.filter((check) => !unchecked.includes(check))
   const names = checks.map(({ name }) => measureWidth(toPlainLine(name)))
   const width = Math.min(widestName, Math.max(0, ...names))
-  return groups.flatMap((group) => {
+  const reasons = [...new Set(unchecked.map(({ detail }) => detail))]
+  const rest = reasons.map((detail): Check => {
+    const same = unchecked.filter((check) => check.detail === detail)
+    return { ...(same[0] as Check), name: same.map(({ name }) => name).join(', ') }
+  })
+  return [...groupLines(checks, width, page), ...titled('Not checked', rest, width, page)]
+}
+
+const groupLines = (checks: readonly Check[], width: number, page: Page): string[] =>
+  checkGroups.flatMap((group) => {
     const own = checks.filter((check) => check.group === group)
-    if (own.length === 0) return []
-    const title = `${group.charAt(0).toUpperCase()}${group.slice(1)}`
     // A fix of several checks is printed once.
     const shown = own.map((check, index) =>
       check.hint !== undefined && check.hint === own[index + 1]?.hint
         ? { ...check, hint: undefined }
         : check,
     )
-    return [
-      page.paint('bold', title),
-      ...shown.flatMap((check) => checkLinesFor(check, width, page)),
-      '',
-    ]
+    return titled(`${group.charAt(0).toUpperCase()}${group.slice(1)}`, shown, width, page)
   })
-}
+
+const titled = (title: string, checks: readonly Shown[], width: number, page: Page): string[] =>
+  checks.length === 0
+    ? []
+    : [page.paint('bold', title), ...checks.flatMap((check) => checkLinesFor(check, width, page))]
 
 const checkLinesFor = (
-  {
-    name: given,
-    status,
-    detail,
-    hint,
-  }: Omit<Check, 'hint'> & { readonly hint?: string | undefined },
+  { name: given, status, detail, hint }: Shown,
   width: number,
   { columns, paint }: Page,
 ): string[] => {
@@ -209,6 +215,12 @@ const checkLinesFor = (
 const indented = (text: string, columns: number, indent: number): string[] => {
   const [start = '', ...rest] = wrapWords(text, columns, { used: indent, indent })
   return [`${' '.repeat(indent)}${start}`, ...rest]
+}
+
+const countByStatus = (checks: readonly Check[]): Record<CheckStatus, number> => {
+  const summary = { ok: 0, warning: 0, error: 0, skipped: 0 }
+  for (const { status } of checks) summary[status] += 1
+  return summary
 }
 
 /** `2 errors, 1 warning, 20 ok, 4 not checked`, without zeros. */

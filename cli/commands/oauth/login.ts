@@ -17,7 +17,7 @@ import { withNextDaemon } from '../../daemon-client/ensure.ts'
 import { readSecret } from '../../terminal/input.ts'
 import { holdInterrupt, showWaiting } from '../../terminal/spinner.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
-import { loginCommand, shortScopes } from './list.ts'
+import { loginCommand, shortScopes } from '../../../shared/login-words.ts'
 import {
   canAsk,
   hasBrowser,

@@ -1,4 +1,8 @@
-import type { HookSummary, RemovedHook } from '../../../shared/api-hooks.ts'
+import {
+  describeHookProblem,
+  type HookSummary,
+  type RemovedHook,
+} from '../../../shared/api-hooks.ts'
 import type { Config } from '../../../shared/config/load.ts'
 import type { Webhook } from '../../../shared/config/webhook.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
@@ -39,32 +43,8 @@ export const listHooks = async (context: Context): Promise<void> => {
   const header = ['REPOSITORY', 'HOOK', 'STATE', 'EVENTS', 'LAST DELIVERY', 'WEBHOOK']
   for (const line of tableLines([header, ...rows])) terminal.print(line)
   for (const hook of answer.hooks) {
-    const advice = describeProblem(hook)
+    const advice = describeHookProblem(hook)
     if (advice) terminal.say(toPlainLine(`${hook.repository}: ${advice}`))
-  }
-}
-
-/** What is wrong with a hook, and the way out. */
-export const describeProblem = ({
-  state,
-  repository,
-  path,
-  provider,
-  problem = '',
-  hint,
-}: HookSummary): string | undefined => {
-  const again = `doorward webhook connect ${provider} ${repository} --path ${path}`
-  switch (state) {
-    case 'active':
-      return undefined
-    case 'off':
-      return `the hook is switched off; switch it on: ${again}`
-    case 'moved':
-      return `the hook delivers to another address; change it: ${again}`
-    case 'missing':
-      return `the hook was deleted at the sender; make it again: ${again}`
-    case 'unknown':
-      return hint === undefined ? problem : `${problem}; ${hint}`
   }
 }
 

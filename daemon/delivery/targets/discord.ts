@@ -32,6 +32,15 @@ export const createDiscord = (
     if (failure) throw failure
     return undefined
   },
+  // discord.com/developers/docs/resources/webhook#get-webhook-with-token
+  check: async (address, asking) => {
+    const target = `discord:${address}`
+    const url = getUrl(entries, address, env)
+    const response = await requestTarget(url, { target, attempt: asking })
+    const failure = toStatusError(target, response, { hint: hints[response.status] })
+    if (failure) throw failure
+    return response
+  },
 })
 
 const hints: Readonly<Record<number, string>> = {

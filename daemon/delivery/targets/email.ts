@@ -2,8 +2,8 @@ import type { TargetSettings } from '../../../shared/config/schema.ts'
 import { parseSmtpServer } from '../../../shared/targets/secrets.ts'
 import { DeliveryError, asReadOnly, TokenRefused } from '../delivery-error.ts'
 import { toStatusError, requestTarget, type TargetResponse } from '../request.ts'
-import type { Attempt, Sender } from '../sender.ts'
-import { readVariable, type TokenSource, withToken } from '../token.ts'
+import type { Asking, Attempt, Sender } from '../sender.ts'
+import { needsOf, readVariable, type TokenSource, withToken } from '../token.ts'
 import { composeMail, type Mail, sendBySmtp } from './smtp.ts'
 
 /**
@@ -11,21 +11,41 @@ import { composeMail, type Mail, sendBySmtp } from './smtp.ts'
  * Message-ID, by which Gmail finds an earlier one; few mail servers recognise a repeat by it.
  */
 export const createEmail = (
-  { smtp_url_env: smtpUrlEnv, from, api_url: apiUrl }: TargetSettings['email'],
+  {
+    smtp_url_env: smtpUrlEnv,
+    from,
+    api_url: apiUrl = 'https://gmail.googleapis.com',
+  }: TargetSettings['email'],
   env: NodeJS.ProcessEnv,
   token: TokenSource,
 ): Sender => ({
   isIdempotent: smtpUrlEnv === undefined,
   send: async (message, attempt) => {
     const mail = await composeMail(message, from)
-    if (smtpUrlEnv === undefined)
-      return sendMailByGmail(mail, attempt, apiUrl ?? 'https://gmail.googleapis.com', token)
+    if (smtpUrlEnv === undefined) return sendMailByGmail(mail, attempt, apiUrl, token)
     await sendBySmtp(mail, readVariable(smtpUrlEnv, env, smtpForm, parseSmtpServer), attempt)
+    return undefined
+  },
+  needs: smtpUrlEnv === undefined ? needsOf(token, sendScopes) : undefined,
+  check: async (_, asking) => {
+    if (smtpUrlEnv === undefined)
+      return withToken(token, async (accessToken) =>
+        // developers.google.com/workspace/gmail/api/reference/rest/v1/users/getProfile
+        request({ apiUrl, accessToken, attempt: asking }, '/gmail/v1/users/me/profile'),
+      )
+    const server = readVariable(smtpUrlEnv, env, smtpForm, parseSmtpServer)
+    await sendBySmtp(undefined, server, { ...asking, mailTimeoutMs: 0 })
     return undefined
   },
 })
 
 const smtpForm = 'smtps://user:password@host:465'
+
+/** developers.google.com/gmail/api/reference/rest/v1/users.messages/send */
+const sendScopes = [
+  'https://mail.google.com/',
+  ...['modify', 'compose', 'send'].map((name) => `https://www.googleapis.com/auth/gmail.${name}`),
+]
 
 const sendMailByGmail = async (
   mail: Mail,
@@ -49,7 +69,7 @@ const gmail = 'gmail'
 type GmailCall = {
   readonly apiUrl: string
   readonly accessToken: string
-  readonly attempt: Attempt
+  readonly attempt: Asking
 }
 
 /** True when the mail of an earlier attempt has arrived. Throws `DeliveryError` when that is unclear. */

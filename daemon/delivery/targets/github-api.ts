@@ -1,7 +1,7 @@
 import { githubPauseMs } from '../../util/http-retry-after.ts'
 import { asReadOnly, DeliveryError, TokenRefused } from '../delivery-error.ts'
 import { requestTarget, type TargetResponse, toStatusError } from '../request.ts'
-import type { Attempt } from '../sender.ts'
+import type { Asking } from '../sender.ts'
 import { type TokenSource, withToken } from '../token.ts'
 
 const github = 'github'
@@ -33,7 +33,7 @@ const redirects: Hints = { 301: renamed, 307: renamed, 308: renamed }
 
 /** Calls with requests that have the token of the target, and with the token. */
 export type GithubApi = <Value>(
-  attempt: Attempt,
+  attempt: Asking,
   hints: Hints,
   call: (request: GithubRequest, accessToken: string) => Promise<Value>,
 ) => Promise<Value>

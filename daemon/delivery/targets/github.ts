@@ -43,6 +43,8 @@ export const createGithub = (api: GithubApi, marks: CommentMarks): Sender => ({
       return undefined
     })
   },
+  // docs.github.com/rest/users/users#get-the-authenticated-user
+  check: async (_, asking) => api(asking, {}, async (request) => request('/user')),
 })
 
 const arrived = 'an earlier attempt had arrived'

@@ -2,8 +2,8 @@ import { textAt } from '../../util/payload-path.ts'
 import { DeliveryError, TokenRefused, asReadOnly } from '../delivery-error.ts'
 import { toStatusError, requestTarget, type TargetResponse } from '../request.ts'
 import type { CommentMarks } from '../loop-guard.ts'
-import type { Sender } from '../sender.ts'
-import { type TokenSource, withToken } from '../token.ts'
+import type { Asking, Sender } from '../sender.ts'
+import { needsOf, type TokenSource, withToken } from '../token.ts'
 
 const gitlab = 'gitlab'
 const perPage = 100
@@ -18,7 +18,7 @@ const maxAgeMs = 24 * 60 * 60 * 1000
  * repeat finds the note of an earlier attempt.
  */
 export const createGitlab = (
-  apiUrl: string | undefined,
+  apiUrl = 'https://gitlab.com/api/v4',
   token: TokenSource,
   marks: CommentMarks,
 ): Sender => ({
@@ -26,33 +26,40 @@ export const createGitlab = (
   send: async ({ address, text, part, reply }, attempt) => {
     const [, project = '', sign = '', number = ''] = /^(.*)([!#])(\d+)$/.exec(address) ?? []
     const kind = sign === '!' ? 'merge_requests' : 'issues'
-    const base = `${apiUrl ?? 'https://gitlab.com/api/v4'}/projects/${encodeURIComponent(project)}`
-    const url = `${base}/${kind}/${number}/notes`
+    const url = `${apiUrl}/projects/${encodeURIComponent(project)}/${kind}/${number}/notes`
     const mark = marks.markFor(reply.eventId, part, text)
     return withToken(token, async (accessToken) => {
-      const request = async (to: string, body?: object): Promise<TargetResponse> => {
-        const response = await requestTarget(new URL(to), {
-          target: gitlab,
-          // Access tokens of any kind are bearer tokens too (docs.gitlab.com/api/rest/authentication).
-          token: accessToken,
-          headers: { accept: 'application/json' },
-          json: body,
-          ...(!body && { maxResponseBytes }),
-          attempt,
-        })
-        const { status } = response
-        if (status === 401) throw new TokenRefused()
-        const failure = toStatusError(gitlab, response, { hint: hints[status] })
-        if (failure) throw failure
-        return response
-      }
+      const request = createRequest(accessToken, attempt)
       if (attempt.mayHaveArrived && (await hasNote(url, mark, request)))
         return 'an earlier attempt had arrived'
       await request(url, { body: marks.toBody(mark, text) })
       return undefined
     })
   },
+  needs: needsOf(token, ['api']),
+  // docs.gitlab.com/api/users/#get-the-current-user
+  check: async (_, asking) =>
+    withToken(token, async (accessToken) => createRequest(accessToken, asking)(`${apiUrl}/user`)),
 })
+
+const createRequest =
+  (accessToken: string, attempt: Asking) =>
+  async (to: string, body?: object): Promise<TargetResponse> => {
+    const response = await requestTarget(new URL(to), {
+      target: gitlab,
+      // Access tokens of any kind are bearer tokens too (docs.gitlab.com/api/rest/authentication).
+      token: accessToken,
+      headers: { accept: 'application/json' },
+      json: body,
+      ...(!body && { maxResponseBytes }),
+      attempt,
+    })
+    const { status } = response
+    if (status === 401) throw new TokenRefused()
+    const failure = toStatusError(gitlab, response, { hint: hints[status] })
+    if (failure) throw failure
+    return response
+  }
 
 const hasNote = async (
   url: string,

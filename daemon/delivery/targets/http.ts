@@ -8,7 +8,7 @@ import {
 } from '../../../shared/targets/secrets.ts'
 import { DeliveryError } from '../delivery-error.ts'
 import { chatText } from '../format/mentions.ts'
-import { toStatusError, requestTarget } from '../request.ts'
+import { connectTarget, toStatusError, requestTarget } from '../request.ts'
 import type { Message, Sender } from '../sender.ts'
 import { readVariable } from '../token.ts'
 
@@ -28,11 +28,7 @@ export const createHttp = (entries: TargetSettings['http'], env: NodeJS.ProcessE
   isIdempotent: (address) => entries[address]?.sign ?? true,
   send: async (message, attempt) => {
     const { address } = message
-    const entry = Object.hasOwn(entries, address) ? entries[address] : undefined
-    if (!entry)
-      throw new DeliveryError('permanent', `there is no target http:${address}`, {
-        code: 'target-invalid',
-      })
+    const entry = getEntry(entries, address)
     const { body_template: template, secret_env: secret, sign: isSigned } = entry
     const body = template === undefined ? defaultBody(message) : templateBody(template, message)
     const response = await requestTarget(getUrl(entry, env), {
@@ -51,7 +47,20 @@ export const createHttp = (entries: TargetSettings['http'], env: NodeJS.ProcessE
     if (failure) throw failure
     return undefined
   },
+  // Only connects: any request would be a message.
+  check: async (address, asking) => {
+    await connectTarget(getUrl(getEntry(entries, address), env), `http:${address}`, asking)
+    return undefined
+  },
 })
+
+const getEntry = (entries: TargetSettings['http'], address: string): Entry => {
+  const entry = Object.hasOwn(entries, address) ? entries[address] : undefined
+  if (entry) return entry
+  throw new DeliveryError('permanent', `there is no target http:${address}`, {
+    code: 'target-invalid',
+  })
+}
 
 const hints: Readonly<Record<number, string>> = {
   401: 'the receiver rejects the signature: both sides need the same secret',

@@ -3,7 +3,7 @@ import { retryAfterIn } from '../../util/http-retry-after.ts'
 import { toStatusError, requestTarget, type TargetResponse } from '../request.ts'
 import type { OwnMessages } from '../loop-guard.ts'
 import type { Attempt, Sender } from '../sender.ts'
-import { type TokenSource, withToken } from '../token.ts'
+import { needsOf, type TokenSource, withToken } from '../token.ts'
 import { isResponseUrl, parseResponseUrl, toResponse } from './slack-reply.ts'
 
 const slack = 'slack'
@@ -42,6 +42,25 @@ export const createSlack = (
     }
     return withToken(token, async (accessToken) => messages.post(async () => post(accessToken)))
   },
+  needs: needsOf(token, ['chat:write']),
+  // docs.slack.dev/reference/methods/auth.test
+  check: async (_, asking) =>
+    withToken(token, async (accessToken) => {
+      const response = await requestTarget(new URL(`${apiUrl}/auth.test`), {
+        target: slack,
+        method: 'POST',
+        token: accessToken,
+        attempt: asking,
+      })
+      const failure = toFailure(response, '')
+      if (failure) throw failure
+      const scopes = response.headers['x-oauth-scopes']
+      if (typeof scopes === 'string' && !/\bchat:write\b/.test(scopes))
+        throw new DeliveryError('permanent', 'the token lacks the scope chat:write', {
+          hint: hints['missing_scope'],
+        })
+      return response
+    }),
 })
 
 /** Answers a command (docs.slack.dev/interactivity/handling-user-interaction, "Message responses"). */

@@ -12,7 +12,7 @@ import { describeAbort } from '../../util/abort.ts'
 import { DeliveryError } from '../delivery-error.ts'
 import type { Attempt, Message } from '../sender.ts'
 
-const connectMs = 15_000
+const maxConnectMs = 15_000
 
 type Nodemailer = {
   readonly Composer: typeof MailComposer
@@ -32,16 +32,17 @@ export const loadMail = (): Nodemailer => {
 }
 
 /**
- * Sends a mail through a server (RFC 5321). Always with TLS, except on loopback, where TLS is optional.
+ * Sends a mail through a server (RFC 5321); without one, it only connects and logs in. Always with TLS, except on loopback, where TLS is optional.
  * Throws `DeliveryError`: `retryable` for 4xx and before the text is sent, `indeterminate` without a
  * response to the text. That response may take long: servers scan for viruses or ask the next server.
  */
 export const sendBySmtp = async (
-  mail: Mail,
+  mail: Mail | undefined,
   server: SmtpServer,
-  { signal, timeoutMs, mailTimeoutMs }: Attempt,
+  { signal, timeoutMs, mailTimeoutMs }: Pick<Attempt, 'signal' | 'timeoutMs' | 'mailTimeoutMs'>,
 ): Promise<void> => {
   const { login } = server
+  const connectMs = Math.min(timeoutMs, maxConnectMs)
   const connection = new (loadMail().Connection)({
     ...smtpOptions(server, { connectMs, silentMs: timeoutMs }),
     ...(await connectMail(server, connectMs, signal).catch((error: unknown) => {
@@ -66,12 +67,14 @@ export const sendBySmtp = async (
       // A server that closes early is reported here, whatever the command.
       connection.on('error', reject)
       connection.once('end', () => reject(new Error('the connection was closed')))
-      const send = () =>
-        connection.send(
+      const send = () => {
+        if (!mail) return resolve()
+        return connection.send(
           { from: mail.envelope.from, to: [...mail.envelope.to] },
           toContent(mail, onTextRead),
           (error) => (error ? reject(error) : resolve()),
         )
+      }
       connection.connect((error) => {
         if (error) return reject(error)
         if (!login || !connection.allowsAuth) return login ? reject(loginUnsupported()) : send()

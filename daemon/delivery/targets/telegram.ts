@@ -14,11 +14,17 @@ export const createTelegram = (
   token: TokenSource,
 ): Sender => ({
   isIdempotent: false,
+  // core.telegram.org/bots/api#getme
+  check: async (_, asking) =>
+    withToken(token, async (botToken) => {
+      const url = toUrl(apiUrl, botToken, 'getMe')
+      const response = await requestTarget(url, { target: telegram, attempt: asking })
+      check(response)
+      return response
+    }),
   send: async ({ address, text }, attempt) =>
     withToken(token, async (botToken) => {
-      // Any other form could change the path or the host.
-      if (!/^[\w:-]+$/.test(botToken)) throw new TokenRefused()
-      const url = new URL(`${apiUrl}/bot${botToken}/sendMessage`)
+      const url = toUrl(apiUrl, botToken, 'sendMessage')
       const converted = telegramText(text)
       // Telegram rejects empty messages: show the fences of an empty code block.
       const formatted = converted.text.trim() === '' ? { text, entities: [] } : converted
@@ -48,6 +54,12 @@ export const createTelegram = (
       return undefined
     }),
 })
+
+const toUrl = (apiUrl: string, botToken: string, method: string): URL => {
+  // Any other form could change the path or the host.
+  if (!/^[\w:-]+$/.test(botToken)) throw new TokenRefused()
+  return new URL(`${apiUrl}/bot${botToken}/${method}`)
+}
 
 const getOwnChat = (me: string | undefined): string => {
   if (me !== undefined) return me

@@ -132,7 +132,8 @@ const describeFailure = (
 
 type ProviderRequest = {
   /** Default GET. */
-  readonly method?: 'GET' | 'POST' | 'DELETE'
+  readonly method?: 'GET' | 'HEAD' | 'POST' | 'DELETE'
+  readonly limitMs?: number
   readonly headers?: Readonly<Record<string, string>>
   readonly form?: Readonly<Record<string, string>>
   readonly json?: unknown
@@ -151,10 +152,10 @@ export type ProviderReply = {
  */
 export const askProvider = async (
   url: string,
-  { method = 'GET', headers, form, json }: ProviderRequest,
+  { method = 'GET', limitMs, headers, form, json }: ProviderRequest,
   signal: AbortSignal,
 ): Promise<ProviderReply> => {
-  const options = requestOptions(url, signal)
+  const options = requestOptions(url, signal, limitMs)
   if (new URL(url).protocol !== 'https:' && !options[allowInsecureRequests])
     throw new DoorwardError(
       'provider-misconfigured',

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { expiryWords, roughly } from '../../../cli/commands/oauth/list.ts'
+import { expiryWords, roughly } from '../../../shared/login-words.ts'
 import { statusLines } from '../../../cli/commands/status.ts'
 import { measureWidth } from '../../../shared/text.ts'
 import type { Status, TokenSummary, WebhookSummary } from '../../../shared/api.ts'

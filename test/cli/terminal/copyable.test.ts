@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { isRemoteShell, tunnelCommand } from '../../../cli/commands/oauth/login-help.ts'
 import { clock, shellWord } from '../../../cli/terminal/format.ts'
-import { loginCommand, shortScopes } from '../../../cli/commands/oauth/list.ts'
+import { loginCommand, shortScopes } from '../../../shared/login-words.ts'
 
 describe('cli: what is shown to be copied', () => {
   it('shortens the scopes of Google for people, and no others', () => {

@@ -61,17 +61,15 @@ describe('doctor in a home where something is wrong', () => {
     assert.equal(code, 0)
     assert.equal(of('daemon', 'running')[0]?.status, 'warning')
     assert.deepEqual(await filesIn(home.root), before)
+    for (const group of ['agents', 'logins', 'targets', 'tunnel'] as const)
+      assert.deepEqual(
+        of(group).map(({ status, detail }) => [status, detail]),
+        [['skipped', 'only a running daemon can check this']],
+      )
     const none = resolveHome(join(await temporaryFolder(), 'none'))
     const fresh = await examined(none)
     assert.equal(fresh.code, 0)
     assert.equal(fresh.of('home')[0]?.hint, 'doorward init')
-  })
-
-  it('ends with 0 where there is no home yet, and names what makes one', async () => {
-    const home = resolveHome(join(await temporaryFolder(), 'none'))
-    const { code, stdout } = await run(['doctor'], { home })
-    assert.equal(code, 0, stdout)
-    assert.match(stdout, /there is no home at .* yet\n +→ doorward init/)
   })
 
   it('names a .env that others can read, with the chmod that mends it', async () => {
@@ -101,7 +99,7 @@ describe('doctor in a home where something is wrong', () => {
       'webhooks:\n  - { path: /open, agent: echo, prompt_template: x }\n',
     )
     const open = await examined(home)
-    assert.ok(open.of('secrets').some(({ detail }) => detail.startsWith('has no secret_env')))
+    assert.ok(open.of('secrets').some(({ detail }) => detail.startsWith('it has no secret_env')))
     assert.doesNotMatch(set.stdout, /4f6f1c0d/)
   })
 
@@ -118,12 +116,11 @@ describe('doctor in a home where something is wrong', () => {
       details.join(),
     )
     assert.ok(details.some((text) => /webhooks\.yaml:2:.*unknown agent "eco"/.test(text)))
-    assert.equal(of('agents')[0]?.status, 'skipped')
   })
 
   const secrets: readonly (readonly [string, string, RegExp])[] = [
     ['has a line break at its end', 'HOOK_SECRET="4f6f1c0d9b7a4e52a9f1\n"\n', /white space/],
-    ['is unset', '', /unset or empty: deliveries are answered 503/],
+    ['is unset', '', /unset or empty; its deliveries are answered 503/],
     ['is a placeholder', 'HOOK_SECRET=changeme\n', /placeholder/],
   ]
   for (const [title, env, detail] of secrets)
@@ -174,9 +171,10 @@ describe('doctor in a home where something is wrong', () => {
     await program('codex', 'exit 7')
     await program('llm', 'sleep 60')
     const names = ['works', 'fails', 'hangs', 'missing', 'homeless', 'in-file', 'keyless', 'absent']
-    const { code, of, document } = await examined(
-      await homeWith({
-        agents: `agents:
+    const daemon = await startDaemon({
+      env: good,
+      variables: { PATH: `${folder}:/usr/bin:/bin` },
+      agents: `agents:
   works: { kind: claude }
   fails: { kind: codex }
   hangs: { kind: llm }
@@ -186,18 +184,18 @@ describe('doctor in a home where something is wrong', () => {
   keyless: { kind: openai, base_url: "http://127.0.0.1:9/v1", model: m, api_key_env: NO_KEY }
   absent: { kind: command, command: [${folder}/absent] }
 `,
-        webhooks: `webhooks:\n${names
-          .map(
-            (name) =>
-              `  - { path: /${name}, agent: ${name}, prompt_template: x, secret_env: HOOK_SECRET }`,
-          )
-          .join('\n')}\n`,
-      }),
-      { PATH: `${folder}:/usr/bin:/bin` },
-    )
+      webhooks: `webhooks:\n${names
+        .map(
+          (name) =>
+            `  - { path: /${name}, agent: ${name}, prompt_template: x, secret_env: HOOK_SECRET }`,
+        )
+        .join('\n')}\n`,
+    })
+    const { code, of, document } = await examined(daemon.home)
+    await daemon.stop()
     assert.equal(code, 1)
     assert.match(of('agents', 'works')[0]?.detail ?? '', /claude \(1\.2\.3 \(Claude Code\)\)$/)
-    assert.match(of('agents', 'fails')[0]?.detail ?? '', /exited with 7/)
+    assert.match(of('agents', 'fails')[0]?.detail ?? '', /exited with code 7/)
     assert.equal(of('agents', 'hangs')[0]?.status, 'warning')
     assert.match(of('agents', 'missing')[0]?.hint ?? '', /npm install -g opencode-ai/)
     assert.match(of('agents', 'homeless')[0]?.hint ?? '', /^mkdir -p /)
@@ -218,11 +216,13 @@ describe('doctor in a home where something is wrong', () => {
     const token = (provider: string, more: object) => JSON.stringify(tokenRecord(provider, more))
     await writeToken(home, 'slack', token('slack', { scopes: ['channels:read'] }))
     await writeToken(home, 'expired', token('expired', { expiresAt: past }))
+    await writeToken(home, 'ended', token('ended', { ended: { at: past, cause: 'revoked there' } }))
+    const daemon = await startDaemon({ home })
     await writeToken(home, 'damaged', '{"version": 1, "accessToken": "canary-acc')
     await writeToken(home, 'open', token('open', {}), 0o644)
-    await writeToken(home, 'ended', token('ended', { ended: { at: past, cause: 'revoked there' } }))
-    const before = await filesIn(home.root)
     const { code, stdout, of } = await examined(home)
+    const text = await run(['doctor'], { home })
+    await daemon.stop()
     assert.equal(code, 1)
     assert.match(of('logins', 'slack scopes')[0]?.detail ?? '', /chat:write/)
     assert.equal(of('logins', 'expired')[0]?.hint, 'doorward oauth login expired')
@@ -231,9 +231,7 @@ describe('doctor in a home where something is wrong', () => {
     assert.equal(of('logins', 'open')[0]?.status, 'skipped')
     assert.match(of('home', 'tokens/open.json')[0]?.hint ?? '', /^chmod 600/)
     assert.match(of('logins', 'github')[0]?.detail ?? '', /not logged in, which target github/)
-    assert.deepEqual(await filesIn(home.root), before)
     assert.doesNotMatch(stdout, /canary|jane|4f6f1c0d/)
-    const text = await run(['doctor'], { home })
     assert.doesNotMatch(text.stdout, /canary|jane|4f6f1c0d/)
   })
 
@@ -304,26 +302,30 @@ describe('doctor in a home where something is wrong', () => {
     assert.match(of('home', 'run')[0]?.hint ?? '', /^chmod 700/)
   })
 
-  it('asks nobody without --online, and says so', async () => {
-    const { of } = await examined(
-      await homeWith({
-        gateway:
-          'server: { public_url: "https://doorward.invalid" }\ntargets: { slack: { token_env: HOOK_SECRET } }\n',
-        webhooks: webhooks(', deliver_to: "slack:#a"'),
-      }),
-    )
+  it('asks nobody without --online, and finds the folder of a file target missing', async () => {
+    const daemon = await startDaemon({
+      env: good,
+      gateway:
+        'server: { public_url: "https://doorward.invalid" }\ntargets: { slack: { token_env: HOOK_SECRET } }\n',
+      webhooks: webhooks(', deliver_to: ["slack:#a", "file:/no-such-folder/{{event.x}}.md"]'),
+    })
+    const { code, of } = await examined(daemon.home)
+    await daemon.stop()
+    assert.equal(code, 1)
     assert.match(of('targets', 'slack')[0]?.detail ?? '', /only --online/)
     assert.equal(of('tunnel')[0]?.status, 'skipped')
-  })
-
-  it('finds the folder of a file target missing', async () => {
-    const { code, of } = await examined(
-      await homeWith({ webhooks: webhooks(', deliver_to: "file:/no-such-folder/{{event.x}}.md"') }),
-    )
-    assert.equal(code, 1)
     const [check, ...others] = of('targets', 'file')
     assert.deepEqual([check?.status, others], ['error', []])
     assert.match(check?.detail ?? '', /the folder \/no-such-folder does not exist/)
+  })
+
+  it('checks with the configuration that the daemon uses while the files are broken', async () => {
+    const daemon = await startDaemon({ webhooks: webhooks(), env: good })
+    await writeFile(join(daemon.home.config, 'webhooks.yaml'), 'webhooks: [\n')
+    const { code, of } = await examined(daemon.home)
+    await daemon.stop()
+    assert.deepEqual([code, of('configuration')[0]?.status], [1, 'error'])
+    assert.deepEqual([of('secrets')[0]?.status, of('agents', 'echo')[0]?.status], ['skipped', 'ok'])
   })
 
   it('takes names of webhooks for the privacy check only', async () => {

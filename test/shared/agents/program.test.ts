@@ -149,12 +149,12 @@ describe('an agent that cannot start', function () {
       client.close()
       const details = problems.map(({ detail }) => detail).join('\n')
       for (const text of expected) assert.ok(details.includes(text), `${text}: ${details}`)
+      const examined = await run(['doctor', '--json'], { home })
+      assert.match(examined.stdout, /its cwd \/srv\/\{\{event\.name\}\} has a placeholder/)
+      assert.doesNotMatch(examined.stdout, /mkdir -p/)
     } finally {
       await daemon.stop()
     }
-    const examined = await run(['doctor', '--json'], { home })
-    assert.match(examined.stdout, /its cwd \/srv\/\{\{event\.name\}\} has a placeholder/)
-    assert.doesNotMatch(examined.stdout, /mkdir -p/)
     await rm(home.root, { recursive: true })
   })
 })

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { mkdir, readFile, realpath, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { findText } from '../../../../cli/commands/doctor/find-text.ts'
-import { canaryPayload } from '../../../../cli/commands/doctor/privacy.ts'
+import { canaryPayload, findText } from '../../../../cli/commands/doctor/canary.ts'
 import { firstMismatch } from '../../../../daemon/webhook/rules/choose.ts'
 import { checkConfig } from '../../../../shared/config/load.ts'
 import { readYaml } from '../../../../shared/config/yaml.ts'
@@ -58,16 +57,13 @@ describe('cli: doctor --privacy', () => {
   it('sends an event that passes the filter, and finds it where its target was to write it alone', async () => {
     const { code, stdout, stderr } = await doctor('/clean', '--yes')
     assert.equal(code, 0, stdout + stderr)
-    assert.match(
-      stderr,
-      /\/clean -> agent echo \(answers with the prompt\) -> file:answers\/.*, log/,
-    )
+    assert.match(stderr, /\/clean -> agent echo \(echo\) -> file:answers\/.*, log/)
     const file = join(daemon.home.root, 'answers', 'privacy-check.md')
     assert.match(stdout, /^\/clean: done evt_/)
     assert.ok(
       stdout.includes(`as expected in ${await realpath(file)} (file:answers/privacy-check.md)`),
     )
-    assert.match(stdout, /the event is in none but those its targets were to write$/m)
+    assert.match(stdout, /the event is in none but those of targets$/m)
     assert.equal((await readFile(file, 'utf8')).match(/doorward-canary-[0-9a-f]{32}/g)?.length, 2)
   })
 

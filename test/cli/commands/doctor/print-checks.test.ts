@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import type { Check } from '../../../../cli/commands/doctor/check.ts'
 import {
   checkLines,
   toDocument,
   listPrivateTexts,
   summaryLine,
 } from '../../../../cli/commands/doctor/doctor.ts'
+import type { Check } from '../../../../shared/api-checks.ts'
 import { measureWidth } from '../../../../shared/text.ts'
 import { wrapWords } from '../../../../cli/terminal/wrap.ts'
 import { checkConfig } from '../../../../shared/config/load.ts'
@@ -30,7 +30,8 @@ const checks: readonly Check[] = [
     detail: 'text \u001b[2Jfrom outside',
     hint: 'mend it',
   },
-  { group: 'tunnel', name: 'tunnel', status: 'skipped', detail: 'no server.public_url' },
+  { group: 'targets', name: 'targets', status: 'skipped', detail: 'the daemon does not run' },
+  { group: 'tunnel', name: 'tunnel', status: 'skipped', detail: 'the daemon does not run' },
 ]
 
 describe('doctor: the page', () => {
@@ -41,18 +42,15 @@ describe('doctor: the page', () => {
     assert.deepEqual(lines(undefined), [
       'Home',
       '  ✓ folder                  /h is yours alone',
-      '',
       'Secrets',
       '  ✗ /webhook/a-path-that-is-longer-than-most  SECRET is unset or empty: deliveries are answered 503',
       '                            → set SECRET in .env of the home folder',
       '  ! /short                  text from outside',
       '                            → mend it',
-      '',
-      'Tunnel',
-      '  - tunnel                  no server.public_url',
-      '',
+      'Not checked',
+      '  - targets, tunnel         the daemon does not run',
     ])
-    assert.equal(summaryLine(checks), '1 error, 1 warning, 1 ok, 1 not checked')
+    assert.equal(summaryLine(checks), '1 error, 1 warning, 1 ok, 2 not checked')
   })
 
   for (const columns of [40, 60, 80, 120])

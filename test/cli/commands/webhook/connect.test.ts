@@ -133,7 +133,7 @@ targets: { github: { token_env: GH, api_url: "${server.apiUrl}" } }
     }
     const [status, detail = ''] = await doctor()
     assert.equal(status, 'ok', detail)
-    assert.match(detail, /^ping of \S+ to \/webhook\/github\/acme\/door was answered 202 OK, and/)
+    assert.match(detail, /^ping, \S+ ago, to \/webhook\/github\/acme\/door: answered 202 OK, and/)
     const [delivery] = server.hooks[0]?.deliveries ?? []
     assert.ok(delivery)
     delivery.guid = 'another'

@@ -1,19 +1,27 @@
 import { open, readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { DaemonFile, Status } from '../../../../shared/api.ts'
-import type { Client } from '../../../../shared/client/client.ts'
-import { readDaemonFile } from '../../../../shared/client/discovery.ts'
-import { getStderrPath } from '../../../../shared/client/spawn.ts'
-import { DoorwardError, errorName, systemCode } from '../../../../shared/errors.ts'
-import type { Home } from '../../../../shared/home/home.ts'
-import { readLockOwner, isAlive } from '../../../../shared/home/lock.ts'
-import { formatDuration } from '../../../../shared/text.ts'
-import type { Asker } from '../../../context.ts'
-import { findDaemon } from '../../../daemon-client/connect.ts'
-import { endingWords } from '../../../terminal/format.ts'
-import { type Check, checksFor, within } from '../check.ts'
+import type { DaemonFile, Status } from '../../../shared/api.ts'
+import type { Client } from '../../../shared/client/client.ts'
+import { readDaemonFile } from '../../../shared/client/discovery.ts'
+import type { Gateway } from '../../../shared/config/schema.ts'
+import { getStderrPath } from '../../../shared/client/spawn.ts'
+import { DoorwardError, errorName, systemCode } from '../../../shared/errors.ts'
+import type { Home } from '../../../shared/home/home.ts'
+import { readLockOwner, isAlive } from '../../../shared/home/lock.ts'
+import { formatDuration } from '../../../shared/text.ts'
+import { version } from '../../../shared/version.ts'
+import type { Asker } from '../../context.ts'
+import { findDaemon } from '../../daemon-client/connect.ts'
+import { endingWords } from '../../terminal/format.ts'
+import {
+  type Check,
+  checkLimitMs,
+  type Checks,
+  checksFor,
+  within,
+} from '../../../shared/api-checks.ts'
 
-type DaemonFacts = {
+export type DaemonFacts = {
   /** `run/daemon.json`; a killed daemon leaves it behind. */
   readonly file: DaemonFile | undefined
   readonly isAlive: boolean
@@ -24,7 +32,8 @@ type DaemonFacts = {
   readonly client?: Client
   readonly status?: Status
   readonly answeredMs?: number
-  readonly failure?: { readonly code: string; readonly detail: string; readonly hint?: string }
+  /** Why it did not answer. */
+  readonly failure?: { readonly detail: string; readonly hint?: string }
 }
 
 const answerMs = 2000
@@ -57,16 +66,42 @@ export const collectDaemon = async (asker: Asker): Promise<DaemonFacts> => {
 }
 
 const late = {
-  code: 'late',
   detail: `it did not answer within ${answerMs / 1000} s`,
   hint: 'doorward daemon restart',
 }
 
 const toFailure = (error: unknown): NonNullable<DaemonFacts['failure']> => {
-  if (!(error instanceof DoorwardError)) return { code: 'internal', detail: errorName(error) }
+  if (!(error instanceof DoorwardError)) return { detail: errorName(error) }
   const { code, message, hint } = error
   if (code === 'interrupted') return late
-  return { code, detail: message, ...(hint === undefined ? {} : { hint }) }
+  return { detail: message, ...(hint === undefined ? {} : { hint }) }
+}
+
+const remote = ['machines', 'agents', 'logins', 'targets', 'tunnel'] as const
+
+/** What the daemon checks; without its answer why nothing of it was checked. */
+export const askChecks = async (
+  { client }: DaemonFacts,
+  queue: Gateway['queue'] | undefined,
+  online: boolean,
+): Promise<Checks> => {
+  const skip = (why: string): Checks => ({
+    checks: remote
+      .filter((group) => group !== 'machines' || (queue && queue.engine !== 'memory'))
+      .map((group) => checksFor(group).skipped(group, why)),
+  })
+  if (!client) return skip('only a running daemon can check this')
+  try {
+    const timeoutMs = checkLimitMs(online) + 2000
+    return await client.post<Checks>(`/checks${online ? '?online' : ''}`, undefined, { timeoutMs })
+  } catch (error) {
+    const isOld = error instanceof DoorwardError && error.code === 'webhook-not-found'
+    return skip(
+      isOld
+        ? 'the running daemon is too old to check this'
+        : `the daemon did not check it: ${toFailure(error).detail}`,
+    )
+  }
 }
 
 type LogFacts = {
@@ -83,7 +118,7 @@ const tailBytes = 512 * 1024
 const dayMs = 86_400_000
 
 /** Collects sizes and counts of the daemon's log, and the standard error of its last start. */
-export const collectLog = async (home: Home, now: number): Promise<LogFacts> => {
+const collectLog = async (home: Home, now: number): Promise<LogFacts> => {
   const names = await readdir(home.logs).catch((error: unknown) => {
     if (systemCode(error) === 'ENOENT') return []
     throw error
@@ -138,19 +173,21 @@ const largeLog = 80 * 1024 * 1024
 const slowMs = 1000
 
 /** Checks that the daemon runs, answers and has our version, and looks for crashes in its log. */
-export const checkDaemon = (
-  facts: DaemonFacts,
-  log: LogFacts,
-  { version, now }: { readonly version: string; readonly now: number },
-): Check[] => [...checkProcess(facts, version, now), ...checkLog(facts, log)]
+export const checkDaemon = async (facts: DaemonFacts, home: Home): Promise<Check[]> => [
+  ...checkProcess(facts),
+  ...checkLog(facts, await collectLog(home, Date.now())),
+]
 
-const checkProcess = (
-  { file, isAlive, isReused, status, answeredMs, failure }: DaemonFacts,
-  version: string,
-  now: number,
-): Check[] => {
+const checkProcess = ({
+  file,
+  isAlive,
+  isReused,
+  status,
+  answeredMs,
+  failure,
+}: DaemonFacts): Check[] => {
   if (status) {
-    const since = formatDuration(now - Date.parse(status.startedAt))
+    const since = formatDuration(Date.now() - Date.parse(status.startedAt))
     const answered = Math.round(answeredMs ?? 0)
     const where = `at ${status.url} (pid ${file?.pid})`
     const ending = endingWords(status)

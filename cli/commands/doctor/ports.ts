@@ -1,9 +1,10 @@
-import { connect, createServer } from 'node:net'
-import { type Listener, identifyListener } from '../../../../shared/client/client.ts'
-import { type ListeningProcess, findListeningProcess } from '../../../../shared/client/discovery.ts'
-import type { Gateway } from '../../../../shared/config/schema.ts'
-import { systemCode } from '../../../../shared/errors.ts'
-import { type Check, checksFor, within } from '../check.ts'
+import { createServer } from 'node:net'
+import { type Listener, identifyListener } from '../../../shared/client/client.ts'
+import { type ListeningProcess, findListeningProcess } from '../../../shared/client/discovery.ts'
+import type { Gateway } from '../../../shared/config/schema.ts'
+import { systemCode } from '../../../shared/errors.ts'
+import { type Check, checksFor, within } from '../../../shared/api-checks.ts'
+import type { DaemonFacts } from './daemon.ts'
 
 type PortFacts = {
   readonly what: 'main' | 'public' | 'callback'
@@ -80,9 +81,15 @@ const { ok, warning, error, skipped } = checksFor('ports')
 /** The daemon that runs; without `url` nothing tells where it listens. */
 type Running = { readonly pid: number; readonly url?: string; readonly publicUrl?: string }
 
-/** Whether the daemon and the logins have their ports; `daemon` is the one that runs, if any. */
-export const checkPorts = (ports: readonly PortFacts[], daemon: Running | undefined): Check[] =>
-  ports.map((port) => checkPort(port, daemon))
+/** Checks whether the daemon and the logins have their ports. */
+export const checkPorts = (
+  ports: readonly PortFacts[] | undefined,
+  { file, isAlive, unlistedPid }: Pick<DaemonFacts, 'file' | 'isAlive' | 'unlistedPid'>,
+): Check[] => {
+  if (!ports) return [skipped('ports', 'the configuration cannot be read')]
+  const running = file ?? (unlistedPid === undefined ? undefined : { pid: unlistedPid })
+  return ports.map((port) => checkPort(port, isAlive ? running : undefined))
+}
 
 const checkPort = (facts: PortFacts, daemon: Running | undefined): Check => {
   const { what, setting, port, is } = facts
@@ -160,16 +167,3 @@ const checkHeld = (
     `stop it, or choose another port: ${setting}: ${free} in gateway.yaml`,
   )
 }
-
-/** Whether something listens at this host and port within `limitMs`; sends nothing. */
-export const canConnect = async (host: string, port: number, limitMs: number): Promise<boolean> =>
-  new Promise((resolve) => {
-    const socket = connect({ host, port })
-    const settle = (listens: boolean) => {
-      socket.destroy()
-      resolve(listens)
-    }
-    socket.setTimeout(limitMs, () => settle(false))
-    socket.once('connect', () => settle(true))
-    socket.once('error', () => settle(false))
-  })

@@ -5,12 +5,12 @@ import { readdir, readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { findProgram } from '../../../../shared/agents/detect.ts'
-import type { Config } from '../../../../shared/config/load.ts'
-import type { Home } from '../../../../shared/home/home.ts'
-import { isAlive } from '../../../../shared/home/lock.ts'
-import { systrayPrograms } from '../../../../shared/runtime.ts'
-import { type Check, checksFor } from '../check.ts'
+import { findProgram } from '../../../shared/agents/detect.ts'
+import type { Config } from '../../../shared/config/load.ts'
+import type { Home } from '../../../shared/home/home.ts'
+import { isAlive } from '../../../shared/home/lock.ts'
+import { systrayPrograms } from '../../../shared/runtime.ts'
+import { type Check, checksFor } from '../../../shared/api-checks.ts'
 
 type DesktopFacts = {
   readonly platform: NodeJS.Platform

@@ -1,21 +1,15 @@
-import { constants } from 'node:fs'
+import { constants, existsSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { parse } from 'dotenv'
-import type { StatusProblem } from '../../../../shared/api.ts'
-import { envFileWarnings, readEnvironment } from '../../../../shared/config/environment.ts'
-import {
-  type Config,
-  ConfigError,
-  loadConfig,
-  formatProblem,
-} from '../../../../shared/config/load.ts'
-import type { Warning } from '../../../../shared/config/warning.ts'
-import { collectWarnings } from '../../../../shared/config/warnings.ts'
-import type { Problem } from '../../../../shared/config/yaml.ts'
-import { DoorwardError } from '../../../../shared/errors.ts'
-import { type Home, readSecretFile } from '../../../../shared/home/home.ts'
-import { type Check, checksFor } from '../check.ts'
+import { type Check, checksFor } from '../../../shared/api-checks.ts'
+import { envFileWarnings, readEnvironment } from '../../../shared/config/environment.ts'
+import { type Config, ConfigError, loadConfig, formatProblem } from '../../../shared/config/load.ts'
+import type { Warning } from '../../../shared/config/warning.ts'
+import { collectWarnings } from '../../../shared/config/warnings.ts'
+import type { Problem } from '../../../shared/config/yaml.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
+import { type Home, readSecretFile } from '../../../shared/home/home.ts'
 
 export type ConfigurationFacts = {
   readonly config: Config | undefined
@@ -84,11 +78,8 @@ const readInsecureEnv = async (path: string): Promise<Record<string, string> | u
 
 const { ok, warning, error, skipped } = checksFor('configuration')
 
-/** Problems that only the running daemon can know. */
-const daemonCodes = ['restart-needed', 'config-not-watched']
-
-/** Warnings without checks in another group, by the name of their check here. */
-const checkedHere: Readonly<Record<string, string>> = {
+/** The name of the check that shows a warning. Those of other groups are not in this list. */
+const names: Readonly<Record<string, string>> = {
   'body-limit-too-large': 'limits',
   'provider-incomplete': 'providers',
   'filter-path-prefix': 'filters',
@@ -97,27 +88,26 @@ const checkedHere: Readonly<Record<string, string>> = {
   'filter-value-literal': 'filters',
   'filter-value-boolean': 'filters',
   'placeholder-unfinished': 'prompts',
+  'context-unused': 'prompts',
+  'event-unknown': 'rules',
+  'rules-equal': 'rules',
+  'queue-unset': 'queue',
+  'queue-invalid': 'queue',
 }
 
-/** Reports every problem of the three files, and what the running daemon reports of them. */
+/** Reports every problem of the three files. */
 export const checkConfiguration = (
   { config, problems, env }: ConfigurationFacts,
-  hasHome: boolean,
-  daemonProblems: readonly StatusProblem[],
+  home: Home,
 ): Check[] => {
-  if (!hasHome) return [skipped('files', 'there is no home yet')]
+  if (!existsSync(home.root)) return [skipped('files', 'there is no home yet')]
   const found = problems.map(({ hint, ...problem }) => {
-    const isMissing = hint?.startsWith('doorward init')
-    return error(
-      basename(problem.file),
-      formatProblem(isMissing || hint === undefined ? problem : { ...problem, hint }),
-      isMissing ? 'doorward init' : editHint(problem.file),
-    )
+    const { file } = problem
+    if (!existsSync(file)) return error(basename(file), formatProblem(problem), 'doorward init')
+    const detail = formatProblem(hint === undefined ? problem : { ...problem, hint })
+    return error(basename(file), detail, editHint(file))
   })
-  const said = daemonProblems
-    .filter(({ code }) => daemonCodes.includes(code))
-    .map(({ detail, hint }) => warning('daemon', detail, hint))
-  if (!config) return [...found, ...said]
+  if (!config) return found
   const { webhooks, agents } = config
   const enabled = webhooks.filter((webhook) => webhook.enabled).length
   return [
@@ -126,10 +116,9 @@ export const checkConfiguration = (
       `${count(webhooks.length, 'webhook')} (${enabled} enabled), ${count(agents.size, 'agent')}`,
     ),
     ...collectWarnings(config, env).flatMap(({ code, detail, hint }) => {
-      const name = checkedHere[code]
+      const name = names[code]
       return name === undefined ? [] : [warning(name, detail, hint)]
     }),
-    ...said,
   ]
 }
 
@@ -140,26 +129,3 @@ const editHint = (file: string): string => {
 
 const count = (number: number, what: string): string =>
   `${number} ${what}${number === 1 ? '' : 's'}`
-
-/* Placeholders and guessable secrets, of any sender. No message contains the value. */
-
-const placeholders =
-  /^(change[-_ ]?me|replace[-_ ]?me|todo|fixme|tbd|secret|password|passw0rd|test|testing|example|dummy|foo|bar|abc|none|null|undefined|x{3,}|\*{3,}|\.{3,}|-+|12345\d*|0+)!?$/i
-const placeholderWords =
-  /^<.*>$|^\[.*\]$|^\$\{?\w+\}?$|\b(your|my)[-_ ]?(\w+[-_ ])?(secret|token|key|password)\b|change[-_ ]?me|replace[-_ ]?(me|this|with)|goes[-_ ]here|insert[-_ ]/i
-
-const shortest = 16
-
-/** Why a secret is a placeholder (`bad`), or can be guessed. */
-export const shapeFault = (
-  value: string,
-): { readonly reason: string; readonly bad: boolean } | undefined => {
-  const text = value.trim()
-  if (placeholders.test(text) || placeholderWords.test(text))
-    return { reason: 'is a placeholder, not a secret', bad: true }
-  if (text.length < shortest)
-    return { reason: `is shorter than ${shortest} characters: it can be guessed`, bad: false }
-  if (new Set(text).size < 6)
-    return { reason: 'repeats a few characters: it can be guessed', bad: false }
-  return undefined
-}

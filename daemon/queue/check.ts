@@ -1,23 +1,21 @@
-import type { Machine, Status } from '../../../../shared/api.ts'
-import type { Gateway } from '../../../../shared/config/schema.ts'
-import { formatDuration } from '../../../../shared/text.ts'
-import { type Check, checksFor } from '../check.ts'
-import { isAtLeast } from './system.ts'
+import type { Machine, Status } from '../../shared/api.ts'
+import { type Check, checksFor } from '../../shared/api-checks.ts'
+import type { Gateway } from '../../shared/config/schema.ts'
+import { formatDuration } from '../../shared/text.ts'
+import { isAtLeast, version } from '../../shared/version.ts'
 
-const { ok, warning, error, skipped } = checksFor('machines')
+const { ok, warning, error } = checksFor('machines')
 
 /** The broker in Debian 12. */
 const oldestBroker = '2.9'
 const notableMs = 60_000
 
-/** Checks the broker and the other machines, as the daemon sees them. No row with a queue in memory. */
+/** Checks the broker and the other machines, as this daemon sees them. No row with a queue in memory. */
 export const checkMachines = (
   { queue }: Gateway,
-  status: Pick<Status, 'broker' | 'machines' | 'version'> | undefined,
+  { broker, machines = [] }: Pick<Status, 'broker' | 'machines'> = {},
 ): Check[] => {
   if (queue.engine === 'memory') return []
-  if (!status) return [skipped('broker', 'the daemon does not run')]
-  const { broker, machines = [], version } = status
   if (!broker)
     return [
       warning('broker', 'the daemon runs with its queue in memory', 'doorward daemon restart'),
@@ -35,7 +33,7 @@ export const checkMachines = (
       ? checkBroker(broker)
       : error('broker', broker.problem, `set ${queue.key_env} to the same on all machines`),
     checkPartner(queue.role, machines),
-    ...machines.flatMap((machine) => checkMachine(machine, version)),
+    ...machines.flatMap(checkMachine),
   ]
 }
 
@@ -58,7 +56,7 @@ const checkPartner = (role: Gateway['queue']['role'], machines: readonly Machine
       )
 }
 
-const checkMachine = ({ name, version: other, clockMs = 0 }: Machine, version: string): Check[] => [
+const checkMachine = ({ name, version: other, clockMs = 0 }: Machine): Check[] => [
   ...(other === version
     ? []
     : [
