@@ -10,6 +10,13 @@ module.exports = class extends Base {
       const { passes, failures, pending } = runner.stats
       // A failed test may leave a server open, which would keep this process alive.
       if (failures > 0) setTimeout(() => process.exit(1), 2000).unref()
+      // Nor may one that passed: CI would wait for its time limit.
+      setTimeout(() => {
+        console.error(
+          'a test left something open: this run was ended 30 seconds after its last test',
+        )
+        process.exit(process.exitCode ?? 1)
+      }, 30_000).unref()
       // The parent of several runs adds up their figures.
       if (process.send) {
         process.send({ passes, failures, pending }, () => process.disconnect())

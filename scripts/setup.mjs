@@ -50,6 +50,14 @@ const install = () => {
   else run('npm', args, { ...output, shell: process.platform === 'win32' })
 }
 
+/** The sources below a folder; the agent programs of test/agent-clis are 0.9 GB that nobody builds. */
+const sourcesIn = (folder) =>
+  readdirSync(inRoot(folder), { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name)
+    if (entry.isDirectory()) return entry.name === 'node_modules' ? [] : sourcesIn(path)
+    return entry.name.endsWith('.ts') ? [path] : []
+  })
+
 /** Hashes everything that the build reads. */
 const sourceHash = () => {
   const hash = createHash('sha256')
@@ -62,13 +70,8 @@ const sourceHash = () => {
   for (const path of ['tsconfig.json', 'package.json', 'package-lock.json']) add(path)
   for (const name of ['bundle', 'bundle-daemon', 'bundle-licenses'])
     add(join('scripts', `${name}.mjs`))
-  for (const folder of ['shared', 'daemon', 'tray', 'cli', 'test', 'bench']) {
-    if (!existsSync(inRoot(folder))) continue
-    const files = readdirSync(inRoot(folder), { recursive: true }).filter(
-      (name) => name.endsWith('.ts') && !name.includes('node_modules'),
-    )
-    for (const name of files.toSorted()) add(join(folder, name))
-  }
+  for (const folder of ['shared', 'daemon', 'tray', 'cli', 'test', 'bench'])
+    if (existsSync(inRoot(folder))) for (const path of sourcesIn(folder).toSorted()) add(path)
   return hash.digest('hex')
 }
 

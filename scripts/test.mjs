@@ -2,7 +2,7 @@
 // display, test/agent-clis the agent programs, test/security/other-user another user. In CI they always run
 // and fail where something is missing; elsewhere they are skipped, with a message.
 import { spawn, spawnSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { hasAgentClis, installAgentClis } from './agent-clis.mjs'
 import { root, setUp } from './setup.mjs'
@@ -86,31 +86,65 @@ const runNamed = () => {
   return status ?? 1
 }
 
-/** Runs mocha over some folders; resolves with its figures and, if `keep` is set, its output. */
-const runPart = (folders, keep) =>
+/** Runs mocha over some folders; resolves with its figures and its output. */
+const runPart = (folders) =>
   new Promise((resolve) => {
     const files = folders.map((folder) => `dist/test/${folder}/**/*.test.js`)
     const child = spawn(process.execPath, [mocha, ...options, ...named, ...files], {
       cwd: root,
-      stdio: ['inherit', keep ? 'pipe' : 'inherit', keep ? 'pipe' : 'inherit', 'ipc'],
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     })
     const text = []
-    child.stdout?.on('data', (chunk) => text.push(chunk))
-    child.stderr?.on('data', (chunk) => text.push(chunk))
+    child.stdout.on('data', (chunk) => text.push(chunk))
+    child.stderr.on('data', (chunk) => text.push(chunk))
     // A run that exits without its figures has failed.
     let stats = { passes: 0, failures: 1, pending: 0 }
     child.on('message', (figures) => (stats = figures))
     child.on('close', (code) => resolve({ ...stats, code, text: Buffer.concat(text) }))
   })
 
-/** Runs everything, as two runs in parallel that take about the same time. */
+/** Independent of each other, those that take longest first. */
+const parts = [
+  ['flows/webhook'],
+  ['desktop'],
+  ['cli'],
+  ['flows/daemon', 'flows/machines', 'flows/oauth'],
+  ['daemon'],
+  ['faults'],
+  ['security'],
+  ['agent-clis'],
+  ['shared', 'tray'],
+]
+const isLeftOut = { desktop: leaveOut, 'agent-clis': leaveOutAgentClis }
+
+/** A test that is in no part would not run, and nobody would see it. */
+const checkParts = () => {
+  const tests = readdirSync(join(root, 'dist', 'test'), { recursive: true })
+    .filter((name) => name.endsWith('.test.js'))
+    .map((name) => name.replaceAll('\\', '/'))
+  const folders = parts.flat()
+  const others = tests.filter((name) => !folders.some((folder) => name.startsWith(`${folder}/`)))
+  if (others.length === 0) return
+  console.error(`scripts/test.mjs runs them in no part: ${others.join(', ')}`)
+  process.exit(1)
+}
+
+/** Runs all parts, two at a time, each as soon as there is room. */
 const runAll = async () => {
-  const parts = [
-    ['cli', 'flows', 'shared', 'tray'],
-    ['agent-clis', 'daemon', 'desktop', 'faults', 'security'],
-  ]
-  const runs = await Promise.all(parts.map((folders, index) => runPart(folders, index > 0)))
-  for (const { text } of runs) process.stdout.write(text)
+  checkParts()
+  const left = parts.filter(([folder]) => !isLeftOut[folder])
+  const runs = []
+  const runNext = async () => {
+    for (let folders = left.shift(); folders; folders = left.shift()) {
+      const start = performance.now()
+      const run = await runPart(folders)
+      runs.push(run)
+      const seconds = Math.round((performance.now() - start) / 1000)
+      process.stdout.write(`\ntest/${folders.join(', ')}, ${seconds} s\n`)
+      process.stdout.write(run.text)
+    }
+  }
+  await Promise.all([runNext(), runNext()])
   const sum = (of) => runs.reduce((total, run) => total + of(run), 0)
   const [passes, failures, pending] = [
     sum((run) => run.passes),
