@@ -54,7 +54,7 @@ export class DaemonFile {
     this.#written = text
   }
 
-  /** As `write`, for a daemon that serves whether that works or not. */
+  /** The same, for a daemon that serves whether that works or not. */
   async tryWrite(): Promise<void> {
     await this.write().catch((error: unknown) => this.#logFailure(error))
   }

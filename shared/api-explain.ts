@@ -14,7 +14,7 @@ export const explainSchema = z.strictObject({
 })
 export type Explain = z.infer<typeof explainSchema>
 
-/** What one rule would do with a delivery. */
+/** The effect of one rule on a delivery. */
 const ruleExplanationSchema = z.strictObject({
   /** Name of the rule, where the webhook has rules. */
   rule: z.string().optional(),
@@ -33,9 +33,9 @@ const ruleExplanationSchema = z.strictObject({
       /** The path, or `any` or `none`, whose conditions follow. */
       path: z.string(),
       expected: z.array(z.string()),
-      /** What is expected, in words. */
+      /** The expectation in words. */
       condition: z.string(),
-      /** The actual value, a list of them for a path with `[*]`; null if there is none. */
+      /** The actual value, a list of them for a path with `[*]`; null if it is missing. */
       actual: z.json(),
       matches: z.boolean(),
       /** For a condition of `any` or `none`, where it is: `any[0]`. */
@@ -86,7 +86,7 @@ const ruleExplanationSchema = z.strictObject({
 export type RuleExplanation = z.infer<typeof ruleExplanationSchema>
 
 /**
- * What would happen to a delivery, and why, without doing it: of the first rule that matches, else of the
+ * The explanation of a delivery, without running it: that of the first rule that matches, else of the
  * first.
  */
 export const explanationSchema = ruleExplanationSchema.extend({

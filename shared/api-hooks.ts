@@ -34,7 +34,7 @@ export type PingedHook = {
   readonly answer?: string
 }
 
-/** Response of `DELETE /webhooks/hooks?path=…`; `removed` is false where the hook was gone. */
+/** Response of `DELETE /webhooks/hooks?path=…`; `removed` is false where the hook did not exist. */
 export type RemovedHook = {
   readonly removed: boolean
   readonly provider: string

@@ -8,7 +8,7 @@ import { z } from 'zod'
 export const missedSchema = z.strictObject({
   hooks: z.array(
     z.strictObject({
-      /** Of the webhook. */
+      /** Path of the webhook. */
       path: z.string(),
       provider: z.string(),
       repository: z.string(),
@@ -18,9 +18,9 @@ export const missedSchema = z.strictObject({
         z.strictObject({
           deliveryId: z.string(),
           at: z.string(),
-          /** With its action: `pull_request.opened`. */
+          /** The event with its action: `pull_request.opened`. */
           event: z.string(),
-          /** What the sender got as an answer. */
+          /** The answer that the sender got. */
           answer: z.string(),
         }),
       ),
@@ -43,7 +43,7 @@ export type CatchUpRequest = z.infer<typeof catchUpSchema>
 export type CaughtUp = {
   readonly run: number
   readonly skipped: number
-  /** The webhook refused them, or their details are gone; the events say why. */
+  /** The webhook refused them, or their details are no longer kept; the events say why. */
   readonly refused: number
   /** More than `at_most`, or more than the queue takes. */
   readonly waiting: number

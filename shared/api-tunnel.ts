@@ -11,7 +11,7 @@ export type TunnelName = (typeof tunnelPrograms)[number]
 export type TunnelStatus = {
   /** `down`: the program runs, and no request arrives. */
   readonly state: 'off' | 'starting' | 'up' | 'down'
-  /** Where webhooks alone are served on this machine; null without `server.public_port`. */
+  /** The address of this machine that serves webhooks alone; null without `server.public_port`. */
   readonly leadsTo: string | null
   readonly program?: TunnelName
   readonly url?: string

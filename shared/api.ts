@@ -123,7 +123,7 @@ const webhookSummarySchema = z.strictObject({
   deliverTo: z.array(z.string()),
   counts: countsSchema,
   lastEventAt: z.iso.datetime().nullable(),
-  /** Where the webhook has rules; `agent` and `deliverTo` are then those of all, each once. */
+  /** The rules of a webhook that has some; `agent` and `deliverTo` are then those of all, each once. */
   rules: z
     .array(
       z.strictObject({
@@ -195,7 +195,7 @@ export const startLoginSchema = z.strictObject({
   clientId: z.string().min(1).max(512).optional(),
   clientSecret: z.string().max(4096).optional(),
   scopes: z.array(z.string().regex(scopeForm, 'not a scope')).max(200).optional(),
-  /** With a code that the user enters at the provider (RFC 8628), without a callback. */
+  /** The user enters a code at the provider (RFC 8628); no callback is needed. */
   device: z.boolean().optional(),
 })
 export type StartLogin = z.infer<typeof startLoginSchema>
@@ -258,7 +258,7 @@ const importedLoginSchema = z.strictObject({
   scopes: z.array(z.string()),
   /** Omitted where GitHub names no time. */
   expiresAt: z.iso.datetime().optional(),
-  /** As in a login. */
+  /** The same as in a login. */
   replaced: accountSchema.optional(),
   sameAccountAs: z.string().optional(),
 })
@@ -351,7 +351,7 @@ const machineSchema = z.strictObject({
   seenAt: z.iso.datetime(),
   /** How far its clock is ahead of this machine's, in milliseconds. */
   clockMs: z.int().optional(),
-  /** Those that it runs. */
+  /** The agents that it runs. */
   agents: z.array(z.strictObject({ name: z.string(), running: z.int(), free: z.int() })),
 })
 export type Machine = z.infer<typeof machineSchema>
@@ -363,7 +363,7 @@ const brokerSchema = z.strictObject({
   problem: z.string().optional(),
   /** Host and port. */
   server: z.string().optional(),
-  /** Of its program. */
+  /** The version of its program. */
   version: z.string().optional(),
   /** Events that no worker has taken yet; missing where the broker does not say. */
   waiting: z.int().optional(),

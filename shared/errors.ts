@@ -125,7 +125,7 @@ export type About = {
 }
 
 type ErrorDetails = {
-  /** What to do about it: a command to run or a setting to change. */
+  /** The way out: a command to run or a setting to change. */
   readonly hint?: string | undefined
   readonly about?: About | undefined
   readonly cause?: unknown

@@ -9,7 +9,7 @@ export type StageRow = {
   readonly note?: string
 }
 
-/** Where an event came from: the path of its webhook, with the name of the rule that runs. */
+/** The origin of an event: the path of its webhook, with the name of the rule that runs. */
 export const describeOrigin = ({
   webhook,
   rule,

@@ -3,7 +3,7 @@ import { DoorwardError } from './errors.ts'
 import { didYouMean } from './text.ts'
 
 /*
- * What is wrong with a Liquid template, with its line and the way out.
+ * Faults of a Liquid template, with their line and the way out.
  */
 
 /** Limits of one rendering, during which the daemon does nothing else. */

@@ -90,7 +90,7 @@ type Engine = {
   ) => {
     readonly nodes: Template[]
     readonly variables: readonly { readonly path: Path; readonly line: number }[]
-    /** What is read by way of the names that loops and assignments give. */
+    /** The values that are read by names of loops and assignments. */
     readonly inside: readonly Path[]
     readonly contexts: readonly Path[]
   }
@@ -247,7 +247,7 @@ const resolveNames = (source: string, paths: readonly Path[]): Path[] => {
   })
 }
 
-/** What an output writes. A capture keeps it as text, which an output writes later. */
+/** The value of an output. A capture keeps it as text, which an output writes later. */
 class Written {
   readonly value: unknown
   readonly isComposed: boolean
@@ -265,7 +265,7 @@ class Written {
   }
 }
 
-/** What `{{context.diff}}` writes. */
+/** The place that `{{context.diff}}` writes. */
 class ContextPlace {
   readonly name: string
 

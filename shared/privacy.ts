@@ -16,6 +16,6 @@ export const replacePrivate = (text: string, words: readonly PrivateText[]): str
 const toPattern = (word: string): RegExp =>
   new RegExp(`${word.startsWith('/') ? '(?<!(?:^|\\s)@[\\w-]+)' : ''}${escapeRegExp(word)}`, 'g')
 
-/** What a stopping daemon waits for. */
+/** The events that a stopping daemon waits for. */
 export const describeUnfinished = (unfinished: number): string =>
   `when ${unfinished === 1 ? 'an accepted event is' : `${unfinished} accepted events are`} finished`

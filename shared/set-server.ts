@@ -54,7 +54,7 @@ const write = (text: string, key: string, value: string): string => {
 const findPair = (map: unknown, key: string): Pair | undefined =>
   isMap(map) ? map.items.find((pair) => isScalar(pair.key) && pair.key.value === key) : undefined
 
-/** Where the value of a pair ends; without one, its key. */
+/** The end of the value of a pair; without a value, of its key. */
 const endOf = (pair: Pair | undefined): number => {
   const [value, key] = [pair?.value, pair?.key].map((node) =>
     isScalar(node) || isMap(node) ? node.range?.[1] : undefined,

@@ -17,7 +17,7 @@ export type Template = {
 /** A template of a prompt: with tags or filters it is Liquid. */
 export type PromptTemplate = Template | LiquidTemplate
 
-/** What `{{context.<name>}}` of a prompt can be. */
+/** The names that `{{context.<name>}}` of a prompt can have. */
 export const contextNames = ['diff', 'files', 'commits', 'failed-logs', 'comments'] as const
 export type ContextName = (typeof contextNames)[number]
 

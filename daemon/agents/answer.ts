@@ -2,7 +2,7 @@
 export type Answer = {
   readonly text: string
   readonly cut: boolean
-  /** What the owner should know of the run. */
+  /** A note about the run for the owner. */
   readonly note?: string
 }
 

@@ -20,13 +20,13 @@ export class NoAnswer extends Error {
 /** `claude -p --output-format json`: one result document, sometimes after notices; `subtype` is `success` even for some failures. */
 export const readClaudeAnswer = ({ stdout, exitCode }: CliOutput): string => {
   const document = parseJson(stdout) ?? parseJsonLines(stdout)
-  // With --verbose it is a list that ends with the result.
+  // --verbose makes a list that ends with the result.
   const result = [document].flat().findLast((item) => textAt(item, 'type') === 'result')
   if (result === undefined) throw new NoAnswer('')
   const text = textAt(result, 'result')
   if (text === undefined || valueAt(result, ['is_error']) === true || exitCode !== 0)
     throw new NoAnswer(text ?? describeClaudeErrors(result))
-  // With --json-schema the answer is here, and the text is empty.
+  // --json-schema puts the answer here and leaves the text empty.
   const structured = valueAt(result, ['structured_output']) ?? undefined
   return text === '' && structured !== undefined ? JSON.stringify(structured) : text
 }

@@ -1,7 +1,7 @@
 import { listSecrets } from '../../shared/config/environment.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 
-/** What programs need to find their files and the user's language; no secrets. */
+/** Variables by which programs find their files and the user's language; no secrets. */
 const passedNames = [
   'PATH',
   'HOME',

@@ -15,7 +15,7 @@ import { getRequired, hideSecrets } from './environment.ts'
 /** For the JSON around an answer. */
 const jsonOverheadBytes = 4 * 1024 * 1024
 
-/** What an `http` agent receives. */
+/** The question to an agent. */
 export type Question = {
   readonly prompt: string
   readonly webhook: string

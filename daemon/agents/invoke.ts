@@ -76,7 +76,7 @@ const withFileVariable = (context: RunContext, file: string | undefined): RunCon
     ? context
     : { ...context, variables: { ...context.variables, [eventFileVariable]: file } }
 
-/** What a program may know of its event besides the prompt. */
+/** Variables that identify the event to a program. */
 const toVariables = ({ eventId, webhook, rule, deliveryId }: Question): Record<string, string> => ({
   DOORWARD_EVENT_ID: eventId,
   DOORWARD_WEBHOOK: webhook,

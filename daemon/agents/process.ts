@@ -11,11 +11,11 @@ export type ProcessOptions = {
   readonly cwd: string
   readonly env: Readonly<Record<string, string>>
   readonly input: string | Uint8Array
-  /** What file descriptor 3 reads. */
+  /** The content of file descriptor 3. */
   readonly filter?: Buffer | undefined
   readonly timeoutMs: number
   readonly outputLimitBytes: number
-  /** Kills the program when its output is longer: nobody needs the rest. */
+  /** Kills the program when its output is longer. */
   readonly stopsWhenCut?: boolean
   /** Stops the program; with the reason `immediately` SIGKILL follows after 0.5 s instead of 5 s. */
   readonly signal: AbortSignal

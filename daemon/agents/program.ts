@@ -62,7 +62,7 @@ export type Program = {
 
 /** The result of a program that exited on its own. */
 export type ProgramResult = ProcessResult & {
-  /** What the owner should know of the run. */
+  /** A note about the run for the owner. */
   readonly note?: string | undefined
   /** The program's words as an event may show them: plain text without a token or an `env:` value. */
   readonly redact: (text: string) => string

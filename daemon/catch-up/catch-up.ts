@@ -23,8 +23,8 @@ type Services = Pick<HookServices, 'open' | 'accept' | 'events' | 'isServing' | 
 
 /**
  * Deliveries that did not arrive, as the machine or its tunnel was off: GitHub sends nothing again. The list
- * of the sender is read at start, after sleep, when the network is back, and every hour. What is missing waits
- * for the owner, or runs, as `catch_up` says.
+ * of the sender is read at start, after sleep, when the network is back, and every hour. Missing deliveries wait
+ * for the owner, or run, as `catch_up` says.
  */
 export class CatchUp {
   readonly #services: Services
@@ -75,7 +75,7 @@ export class CatchUp {
     })
   }
 
-  /** Lists what is missing. With `isFresh` the senders are asked first. Throws why the journal cannot be read. */
+  /** Lists missing deliveries. `isFresh` asks the senders first. Throws why the journal cannot be read. */
   async list(isFresh: boolean): Promise<MissedHook[]> {
     if (isFresh)
       await this.#inTurn(async () => {

@@ -242,7 +242,7 @@ export class MissedHookReader {
         if (isAccepted) run += 1
         else if (fetched) refused += 1
         else missing.push(delivery)
-        // Where its details name another delivery, no event would ever finish this one.
+        // Details that name another delivery would leave this one unfinished forever.
         if (!isAccepted || !hasEvent(events, path, deliveryId)) finish(source, [deliveryId])
         this.#remove([deliveryId])
       } catch (thrown) {

@@ -33,7 +33,7 @@ const isLost = ({ state, code }: EventRecord): boolean =>
 /** True once all rules of a delivery are through with it. */
 export const isThrough = (events: EventStore, record: EventRecord): boolean => {
   const { state, webhook, deliveryId } = record
-  // What it repeats may still run.
+  // The delivery that a duplicate repeats may still run.
   if (!isFinal(state) || state === 'duplicate' || isLost(record) || webhook === null) return false
   return !events
     .list({ limit: Infinity, webhook })

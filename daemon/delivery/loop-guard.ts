@@ -11,7 +11,7 @@ import { BoundedMap } from '../util/bounded-map.ts'
 export type LoopGuard = {
   /** Why an event is ignored; undefined for events that are not about our own messages. */
   readonly ownDetail: (payload: unknown) => string | undefined
-  /** As long as it is pending, an event of Slack may be about a message whose name is not yet known. */
+  /** While it is pending, an event of Slack may be about a message whose name is not yet known. */
   readonly posted: () => Promise<void> | undefined
 }
 

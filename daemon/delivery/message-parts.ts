@@ -76,7 +76,7 @@ export type PartsSent = {
   readonly mayHaveArrived: boolean
 }
 
-/** Where deliveries failed, so that a retry by hand resumes there and repeats nothing. */
+/** The parts at which deliveries failed: a retry by hand resumes there and repeats nothing. */
 export type Progress = {
   readonly get: (reply: AgentReply, target: string) => PartsSent
   readonly set: (reply: AgentReply, target: string, sent: PartsSent) => void

@@ -10,7 +10,7 @@ export type AgentReply = {
   readonly rule?: string | undefined
   readonly receivedAt: Date
   readonly text: string
-  /** With it, a comment replaces the earlier one of the same rule that has the same key. */
+  /** A comment replaces the earlier comment of the same rule with the same key. */
   readonly updateKey?: string | undefined
   readonly code?: SeenCode | undefined
   /** Whether a pull request may change the workflows of GitHub Actions. */

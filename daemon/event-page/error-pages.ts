@@ -87,7 +87,7 @@ export const whyNotAPerson = (
   return isPage ? undefined : 'embedded'
 }
 
-/** Of browsers that load a page early, or for a preview picture. */
+/** Headers of browsers that load a page early, or for a preview picture. */
 const prefetchHeaders = ['sec-purpose', 'purpose', 'x-purpose', 'x-moz']
 
 const isAllowed = (value: string | string[] | undefined, allowed: readonly string[]): boolean =>

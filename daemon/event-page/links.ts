@@ -18,7 +18,7 @@ type Link = {
   readonly notice?: string
 }
 
-/** What a button of a page does with its event. */
+/** The action of a button on the event of its page. */
 export type ButtonAction = 'retry' | 'runAgain' | 'cancel'
 
 type OpenPage = Link & { readonly key: string }

@@ -3,6 +3,7 @@ import type { Router } from '@koa/router'
 import type { Context, Middleware } from 'koa'
 import type { EventDetail, EventLink, EventRecord } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
+import { userOfPeer } from '../../shared/network/tcp-table.ts'
 import type { EventStore } from '../events/event-store.ts'
 import { exactRouter, type RenderedPage } from '../http/body.ts'
 import { refuseForeign } from '../http/guard.ts'
@@ -19,7 +20,6 @@ import {
 } from './error-pages.ts'
 import { type EventLinks, keySeconds } from './links.ts'
 import { getButton, loadEventPage } from './page.ts'
-import { userOfPeer } from './peer-user.ts'
 
 /*
  * The page of one event, as a browser requests it, without the bearer token:
@@ -30,7 +30,7 @@ import { userOfPeer } from './peer-user.ts'
  * waits until something has changed.
  */
 
-/** What a person can do with an event. Each throws why it cannot be done. */
+/** Actions of a person on an event. Each throws why it cannot be done. */
 export type EventControls = {
   readonly retry: (id: string) => EventRecord
   /** Runs the payload of an event once more, as the webhook is now. */
@@ -45,7 +45,7 @@ type EventPageParts = EventControls & {
   readonly log: Log
 }
 
-/** Browsers give up after some five minutes without a response. */
+/** Browsers stop waiting after some five minutes without a response. */
 const maxWaitMs = 120_000
 const warnEveryMs = 60_000
 const cookieName = 'doorward-page'
@@ -103,7 +103,7 @@ class EventPage {
     // For this secret path only: browsers send cookies to all ports of a host.
     ctx.cookies.set(cookieName, key, { path, maxAge: keySeconds * 1000, sameSite: 'strict' })
     const html = this.#renderEvent({ event, notice, buttonPath }, `${path}?seen=${toDigest(event)}`)
-    // With a stricter referrer policy browsers send no origin with the form.
+    // Browsers send no origin with the form under a stricter referrer policy.
     return respond(ctx, 200, 'same-origin', html)
   }
 

@@ -239,7 +239,7 @@ export class EventStore {
 
   #finish(stored: Stored): void {
     const { record } = stored
-    // One that a newer event replaced was accepted, but did not run.
+    // An event that a newer one replaced was accepted, but did not run.
     stored.ring = getRing(record)
     const ring = this.#finished[stored.ring]
     ring.add(record.id)

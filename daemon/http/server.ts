@@ -20,7 +20,7 @@ import { sendJson } from './respond.ts'
 /** `host port`, as configured; for port 0 with what it is for. */
 export type Place = string
 
-/** What handles the requests of the main port, and of the port for webhooks alone. */
+/** The handlers of the main port, and of the port for webhooks alone. */
 export type Apps = { readonly app: RequestListener; readonly publicApp: RequestListener }
 
 type Listener = {
@@ -58,7 +58,7 @@ export class Listeners {
 
   readonly url = (): string => this.#urlOf('app')
 
-  /** Of the port for webhooks. */
+  /** The URL of the port for webhooks. */
   readonly publicUrl = (): string | undefined =>
     this.#hasPublicPort ? this.#urlOf('publicApp') : undefined
 
@@ -252,7 +252,7 @@ const closeServer = async (server: Server): Promise<void> => {
   clearTimeout(timer)
 }
 
-/** Where a server listens; undefined while it does not listen. */
+/** The address of a server; undefined while it does not listen. */
 const getAddress = (server: Server): AddressInfo | undefined =>
   (server.address() as AddressInfo | null) ?? undefined
 
@@ -336,7 +336,7 @@ const findFault = (request: IncomingMessage): string | undefined => {
   return 'the body has a transfer coding other than chunked'
 }
 
-/** With the response in progress, if any. */
+/** A connection with the response in progress, if any. */
 type ConnectionSocket = Socket & { readonly _httpMessage?: ServerResponse | null }
 
 const responseTo = (error: Error): string => {

@@ -1,7 +1,7 @@
 /*
- * A response that is written while more requests are being read wakes its client, which costs as much as the
+ * A response that is written while more requests are being read makes its client run, which costs as much as the
  * write itself. Responses that become ready in one turn of the event loop are therefore written together at
- * its end: a third less processor time for posts of 24 KB. What they leave to do, as running agents, follows.
+ * its end: a third less processor time for posts of 24 KB. The work that they start, such as running agents, follows.
  */
 
 type Step = () => void

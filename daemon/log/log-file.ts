@@ -15,7 +15,7 @@ export class LogFile {
   readonly #complain: (reason: string) => void
   readonly #resumed: (failedAt: Date) => string
   #stream: RotatingFileStream | undefined
-  /** The file in use; undefined while there is none, such as during a rotation. */
+  /** The file in use; undefined without one, such as during a rotation. */
   #inode: number | undefined
   #failure: { readonly at: Date; triedAt: number } | undefined
 
@@ -41,7 +41,7 @@ export class LogFile {
   #open(): RotatingFileStream {
     const { logs, log } = this.#home
     const opened = createStream(
-      // With `rotate` the argument is the number of an old file, and null for the file in use.
+      // The argument is the number of an old file, and null for the file in use.
       (number) => (typeof number === 'number' ? `daemon.log.${number}` : 'daemon.log'),
       { path: logs, size: '10M', rotate: 4, mode: 0o600 },
     )

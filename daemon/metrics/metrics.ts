@@ -20,7 +20,7 @@ type Snapshot = Pick<
 }
 
 /**
- * What `GET /metrics` and the timings of `GET /status` report. By the conventions of Prometheus: base
+ * The figures of `GET /metrics` and of the timings in `GET /status`, by the conventions of Prometheus: base
  * units, `_total` for what only grows. Labels come from the configuration, never from a sender.
  */
 export class Metrics {

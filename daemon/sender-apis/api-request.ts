@@ -28,7 +28,7 @@ type RequestOptions = {
   readonly etag?: string | undefined
   /** Statuses that the caller handles: they do not throw. */
   readonly handles?: readonly number[]
-  /** What to do about a status, for messages. */
+  /** The way out of a status, for messages. */
   readonly hints?: Readonly<Record<number, string>>
 }
 

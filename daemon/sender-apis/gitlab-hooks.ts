@@ -108,12 +108,12 @@ const createPast = (request: ApiRequest, hooksOf: HookDialect['hooksOf']): Past 
     fetch: async (hook, place, signal) => {
       const path = await eventsOf(hook, signal)
       const [first = 1, id = 0] = place.split(':').map(Number)
-      // What came since pushes it to a later page.
+      // Newer deliveries push it to a later page.
       for (let page = first; page <= maxListed / perPage; page += 1) {
         const { items, hasMore } = await readPage(path, page, signal)
         const item = items.find((each) => valueAt(each, ['id']) === id)
         const payload = valueAt(item, ['request_data'])
-        // What GitLab keeps in place of a payload that is too large.
+        // GitLab keeps this instead of a payload that is too large.
         if (isDeepStrictEqual(payload, { oversize: true })) return undefined
         if (item !== undefined) return toFetched(payload, valueAt(item, ['request_headers']))
         if (!hasMore || items.every((each) => Number(valueAt(each, ['id'])) < id)) return undefined
@@ -156,7 +156,7 @@ const toHook = (item: unknown): SenderHook[] => {
   ]
 }
 
-/** What names a delivery, in the order of the scheme. */
+/** Headers that name a delivery, in the order of the scheme. */
 const idHeaders = ['webhook-id', 'idempotency-key', 'x-gitlab-event-uuid']
 
 const toDelivery =

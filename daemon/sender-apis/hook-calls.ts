@@ -13,7 +13,7 @@ export type HookDialect = {
   readonly request: ApiRequest
   /** The path of the hooks of a repository or project, or of an organisation or group. */
   readonly hooksOf: (repository: string, signal: AbortSignal) => string | Promise<string>
-  /** Whole: without its secret, a sender would remove it. */
+  /** The whole hook: senders remove a secret that is missing. */
   readonly toBody: (settings: HookSettings, path: string) => object
   readonly newBody?: object
   readonly toHook: (item: unknown) => SenderHook[]

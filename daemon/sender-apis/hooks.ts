@@ -49,7 +49,7 @@ export const openSenderApi = (
   })
 }
 
-/** What a sender keeps of what it sent to a webhook. */
+/** The deliveries that a sender keeps of a webhook. */
 export const openPast = (
   source: WebhookSource,
   engine: Pick<Engine, 'config' | 'env'>,
@@ -68,14 +68,14 @@ export const openPast = (
  */
 export class Hooks {
   readonly #parts: HookParts
-  /** Whoever asked may have left before the number came into the entry. */
+  /** Hook numbers that may not be in their entries yet: the client may have left. */
   readonly #made = new Map<string, number>()
 
   constructor(parts: HookParts) {
     this.#parts = parts
   }
 
-  /** Makes the hook of a webhook, or sets the one that it has. With `check` it only looks. */
+  /** Makes the hook of a webhook, or sets the one that it has. `check` changes nothing. */
   async connect(
     { path, provider, repository, check, poll }: ConnectHook,
     signal: AbortSignal,
@@ -238,7 +238,7 @@ export class Hooks {
 
 type HookSource = WebhookSource & { readonly provider: HookProvider }
 
-/** Of Stripe only the events are read. */
+/** Stripe's hooks are not managed; only its events are read. */
 const isHook = (source: WebhookSource): source is HookSource => source.provider !== 'stripe'
 
 const createSenderApi = { github: createGithubHooks, gitlab: createGitlabHooks }

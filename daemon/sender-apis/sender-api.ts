@@ -10,14 +10,14 @@ export type SenderHook = {
 }
 
 export type PastDelivery = {
-  /** What names the delivery in its headers: the same whenever it is sent again. */
+  /** The id in the headers of the delivery: the same whenever it is sent again. */
   readonly deliveryId: string
   readonly at: string
   readonly event: string
   readonly isOk: boolean
-  /** What the sender got as an answer: a status and its words, or why there was none. */
+  /** The answer that the sender got: a status and its words, or why it got no answer. */
   readonly answer: string
-  /** Of this attempt: a delivery that is sent again has another. */
+  /** The id of this attempt: a delivery that is sent again has another. */
   readonly id: string
   readonly action?: string
   /** Answered as doorward answers: by this daemon, or by that of another machine with the same hook. */
@@ -31,7 +31,7 @@ export type PastDeliveries = {
   readonly nowMs: number
   /** False where there were more than are read: the oldest are missing. */
   readonly isWhole: boolean
-  /** Of the list, for the next request. */
+  /** The etag of the list, for the next request. */
   readonly etag?: string
 }
 
@@ -46,14 +46,14 @@ export type SenderApi = {
     settings: HookSettings,
     signal: AbortSignal,
   ) => Promise<number>
-  /** False when it was gone. */
+  /** False when it did not exist. */
   readonly deleteHook: (hook: HookRef, signal: AbortSignal) => Promise<boolean>
   readonly pingHook: (hook: HookRef, signal: AbortSignal) => Promise<void>
   readonly lastDelivery: (hook: HookRef, signal: AbortSignal) => Promise<PastDelivery | undefined>
   readonly past: Past
 }
 
-/** What a sender keeps of what it sent. */
+/** The deliveries that a sender keeps. */
 export type Past = {
   /** Since a time at the sender; without one what time it is there. `same` as the list with the etag. */
   readonly list: (
@@ -69,8 +69,8 @@ export type Past = {
   ) => Promise<FetchedDelivery | undefined>
 }
 
-/** What catch-up needs of a sender. */
+/** The part of a sender's API that catch-up uses. */
 export type PastApi = Pick<SenderApi, 'title' | 'past'> & Partial<Pick<SenderApi, 'listHooks'>>
 
-/** Of one list of deliveries; the oldest of more are left out, and that is told. */
+/** The longest list of deliveries that is read; older ones are left out, and an event says so. */
 export const maxListed = 10_000

@@ -45,7 +45,7 @@ export const startProcess = (
     windowsHide: true,
   })
   closeSync(log)
-  // It ends at once then.
+  // The program counts as ended then.
   child.on('error', () => undefined)
   child.unref()
   return child.pid === undefined ? undefined : { pid: child.pid, start: getStart(child.pid), child }
@@ -94,7 +94,7 @@ export const clearOutput = (logFile: string): void => {
   try {
     truncateSync(logFile)
   } catch {
-    // Of a program that somebody else started there is none.
+    // A program that somebody else started has no such file.
   }
 }
 
@@ -121,7 +121,7 @@ const getStart = (pid: number): string | undefined => {
 /** `run/tunnel.json`, there until the tunnel is stopped: the next daemon opens it again. */
 export type TunnelRecord = {
   readonly program: TunnelName
-  /** Of its process. */
+  /** The process of the program. */
   readonly pid?: number
   readonly start?: string | undefined
   readonly target?: string

@@ -12,7 +12,7 @@ import { readListeners } from '../../shared/network/tcp-table.ts'
 import { toPlainLine } from '../../shared/text.ts'
 import { listAt, parseJson, textAt, valueAt } from '../util/payload-path.ts'
 
-/** Where a tunnel is to lead, and what its program is run with. */
+/** The port that a tunnel leads to, and how its program is run. */
 export type Place = {
   /** `http://127.0.0.1:18790`, where webhooks alone are served. */
   readonly target: string
@@ -25,7 +25,7 @@ export type TunnelProgram = {
   /** The names that it has on PATH. */
   readonly names: readonly string[]
   readonly install: string
-  /** Of the owner, besides those of proxies. */
+  /** Variables of the owner that it gets, besides those of proxies. */
   readonly variables?: readonly string[]
   /** Its arguments. No secret is among them: programs have tokens in files of their own. */
   readonly args: (place: Place) => Promise<readonly string[]>
@@ -33,7 +33,7 @@ export type TunnelProgram = {
   readonly address: (place: Place, output: string) => Promise<string | undefined>
   /** The same of one that somebody else started for this port. */
   readonly service?: (place: Place) => Promise<string | undefined>
-  /** What to do, by what it says when it gives up. */
+  /** The way out, by the words with which it exits. */
   readonly fixes: readonly (readonly [RegExp, string])[]
 }
 
@@ -255,7 +255,7 @@ export const findFirstProgram = async (env: NodeJS.ProcessEnv): Promise<TunnelNa
   )
 }
 
-/** What a program said when it gave up, and the way out. */
+/** The last words of a program that opens no tunnel, and the way out. */
 export const toRefusal = (name: TunnelName, output: string): DoorwardError => {
   const words = quote(output)
   const [, hint = `start ${name} by hand to see why`] =

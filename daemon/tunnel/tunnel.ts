@@ -32,7 +32,7 @@ import {
 } from './programs.ts'
 
 export type TunnelParts = AddressParts & {
-  /** Where webhooks alone are served. */
+  /** The listener that serves webhooks alone. */
   readonly listeners: { readonly publicUrl: () => string | undefined }
   readonly events: EventStore
   readonly log: Pick<Log, 'warn'>
@@ -76,7 +76,7 @@ export class Tunnel {
   #problem: DoorwardError | undefined
   readonly #address: Address
   #control = new AbortController()
-  /** Of the first pings. */
+  /** The outcome of the first pings. */
   #outcome: Promise<void> = Promise.resolve()
   #ended: Promise<void> = Promise.resolve()
 

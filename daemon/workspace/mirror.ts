@@ -176,7 +176,7 @@ const toFetchError = (
   return toWorkspaceError(error, repository)
 }
 
-/** What else git says, with what the owner can do. */
+/** An error of git with the way out. */
 export const toWorkspaceError = (error: unknown, repository: string): unknown => {
   if (!(error instanceof GitFailed)) return error
   const { message } = error

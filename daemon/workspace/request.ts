@@ -10,10 +10,10 @@ import { valueAt } from '../util/payload-path.ts'
 import type { EventScope } from '../webhook/read-delivery.ts'
 import type { Remote } from './git.ts'
 
-/** What one event asks for: texts, which `findRepository` and `checkRef` check when it runs. */
+/** The workspace that one event asks for: texts, which `findRepository` and `checkRef` check when it runs. */
 export type WorkspaceRequest = {
   readonly repo: string
-  /** What the rule itself says of `repo`: all of it, the host of its address, or nothing. */
+  /** The part of `repo` that the rule itself names: all of it, the host of its address, or nothing. */
   readonly fixed: 'all' | 'host' | 'nothing'
   readonly ref: string
   readonly base: string | undefined
@@ -95,7 +95,7 @@ export type Repository = {
     { readonly name: string; readonly host: GitHost; readonly isChosen: boolean } | undefined
 }
 
-/** What a request asks git for. Throws `workspace-invalid`, or `workspace-ref-not-found`. */
+/** The arguments of a request for git. Throws `workspace-invalid`, or `workspace-ref-not-found`. */
 export const checkRequest = (request: WorkspaceRequest, gateway: Gateway) => ({
   ref: checkRef(request.ref, 'ref'),
   base: request.base === undefined ? undefined : checkRef(request.base, 'base'),

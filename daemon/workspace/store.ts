@@ -107,7 +107,7 @@ export class WorkspaceStore {
         for (const run of await namesIn(join(folder, runsName)))
           if (isOrphaned(run))
             await removeFolder(join(folder, runsName, run)).catch(() => undefined)
-        // What a git that was killed has left keeps the next one out.
+        // Locks of a git that was killed keep the next one out.
         if ((await this.#runsIn(folder)).length === 0) await removeLocks(join(folder, mirrorName))
       })
     }
@@ -136,7 +136,7 @@ const removeLocks = async (gitDir: string): Promise<void> => {
       if (/\.lock$|^tmp_/.test(entry))
         await rm(join(gitDir, name, entry), { recursive: true, force: true })
   const refs = join(gitDir, 'refs', 'doorward')
-  // Of runs that were killed; those by which git knows what it has are others.
+  // Refs of runs that were killed. Git knows by other refs what it has.
   await rm(join(refs, 'runs'), { recursive: true, force: true })
   for (const entry of await readdir(refs, { recursive: true }).catch(() => []))
     if (entry.endsWith('.lock')) await rm(join(refs, entry), { force: true })

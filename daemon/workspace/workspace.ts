@@ -4,7 +4,7 @@ import type { GitOptions, GitOutput } from './git.ts'
 export type Workspace = {
   /** The folder of the worktree. */
   readonly path: string
-  /** As the rule names it, with the values of the event. */
+  /** The repository as the rule names it, with the values of the event. */
   readonly repository: string
   /** The full hash of `ref`. */
   readonly head: string
@@ -17,7 +17,7 @@ export type Workspace = {
    * login of the workspace.
    */
   readonly git: (args: readonly string[], options?: Partial<GitOptions>) => Promise<GitOutput>
-  /** What the owner should know, for the detail of the event. */
+  /** Notes for the owner, in the detail of the event. */
   readonly notes: readonly string[]
   /**
    * Commits what the agent changed, with doorward's own identity, and returns the ref in the mirror; undefined

@@ -47,7 +47,7 @@ export class Workspaces {
     this.store = new WorkspaceStore(parts.home.workspaces)
   }
 
-  /** With the hosts, logins and variables of one configuration. */
+  /** Uses the hosts, logins and variables of one configuration. */
   preparer(gateway: Gateway, env: NodeJS.ProcessEnv): PrepareWorkspace {
     const git = createGit(this.#parts.run, env)
     return async (request, eventId, signal) =>
@@ -138,7 +138,7 @@ export class Workspaces {
         minValidityMs: tokenValidityMs,
         asker: 'workspace',
       })
-      // As `git-credential` does.
+      // The same user names as in `git-credential`.
       const username = host.isNamed ? 'oauth2' : 'x-access-token'
       return { url, protocol, credential: { origin: host.origin, username, token: accessToken } }
     } catch (error) {
@@ -169,7 +169,7 @@ const named = async <Value>(
 /** The ref of what an agent has changed, in the mirror. */
 export const toCommitRef = (eventId: string): string => `refs/doorward/commits/${eventId}`
 
-/** Of the file system. */
+/** An error of the file system, for people. */
 const toFileError = (error: unknown, repository: string): unknown => {
   const code = error instanceof DoorwardError ? undefined : systemCode(error)
   if (code === undefined) return error

@@ -115,7 +115,7 @@ const checkFolder = async (written: string, path: string): Promise<ProgramFault 
   if (found) return fault(`its cwd ${path} is not a folder`, `name a folder: ${edit}`)
   return fault(
     `its cwd ${path} is not a folder: it does not exist`,
-    // `~name` and variables are not replaced either, and nobody wants a folder of that name.
+    // `~name` and variables are not replaced either, and would be part of the name.
     /[~$*{}]/.test(path) ? `name a folder that exists: ${edit}` : `mkdir -p ${quoteForShell(path)}`,
   )
 }

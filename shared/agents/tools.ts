@@ -7,7 +7,7 @@ export type ProgramAgent = CliAgent | CommandAgent
 export const runsProgram = (agent: Agent): agent is ProgramAgent =>
   agent.kind === 'command' || isCliKind(agent.kind)
 
-/** What an agent program may do: what `tools` says, or what `args` grants in the program's own terms. */
+/** The level of tools: that of `tools`, or the grants of `args` in the program's own terms. */
 export type ToolLevel = 'none' | 'read' | 'write' | 'args'
 
 type Tooled = Pick<CliAgent, 'kind' | 'args'> & { readonly tools?: 'none' | 'read' | 'write' }
@@ -37,7 +37,7 @@ const readers =
   /(?:^|[\\/])(?:claude|codex|gemini|opencode|cursor-agent|goose|aider)(?:\.(?:exe|cmd))?$/
 
 /**
- * What lets this agent read files or the web, for a warning: the words of its entry; undefined when it only
+ * The grant by which this agent reads files or the web, for a warning: the words of its entry; undefined when it only
  * reads its prompt.
  */
 export const describeReach = (agent: Agent): string | undefined => {

@@ -99,7 +99,7 @@ const isDaemonOf = async (home: Home, { pid, url }: DaemonFile): Promise<boolean
   return listener === 'other-doorward' || listener === 'silent'
 }
 
-/** What listens at an address: our daemon, nothing, or something else. */
+/** The kinds of listener at an address: our daemon, nothing, or something else. */
 export type Listener = 'ours' | 'nobody' | ForeignDaemon
 
 /** Asks `/health` with a challenge; takes at most 3 s. Never sends the token itself. */
@@ -112,7 +112,7 @@ export const identifyListener = async (
   return listener
 }
 
-/** What listens, and the connection that it proved its identity on. */
+/** The listener, and the connection on which it proved its identity. */
 const challenge = async (
   url: string,
   apiToken: string | undefined,

@@ -32,7 +32,7 @@ const isDaemonFile = (value: unknown): value is DaemonFile =>
   typeof value.url === 'string' &&
   /^http:\/\/(127(\.\d{1,3}){3}|\[::1\]|localhost):\d+$/.test(value.url)
 
-/** What answers at an address instead of the daemon; `silent` accepts connections and does not answer in time. */
+/** A listener at the address of the daemon that is not the daemon; `silent` accepts connections and does not answer in time. */
 export type ForeignDaemon = 'other-doorward' | 'stranger' | 'silent'
 
 /**
@@ -49,7 +49,7 @@ export const foreignDaemonError = async (
   const isDaemon = owner?.pid === pid
   if (found === 'silent' && (owner ? isDaemon : isAlive(pid)))
     return new DoorwardError('daemon-silent', `the daemon (pid ${pid}) does not answer`, {
-      // Where the port's process is not known, another program may have the pid of a daemon that crashed.
+      // Another program may have the pid of a daemon that crashed, unless the port's process is known.
       hint: `wait; if it hangs: ${isDaemon ? `kill -9 ${pid}` : `stop process ${pid} if it is doorward`}, then doorward daemon start`,
     })
   if (found === 'hung-up' && isDaemon)
@@ -73,7 +73,7 @@ export const foreignDaemonError = async (
 /** A process that listens on a port. */
 export type ListeningProcess = { readonly pid: number; readonly name: string }
 
-/** What to do when another process uses the daemon's port. */
+/** The way out when another process uses the daemon's port. */
 export const portTakenHint = 'stop it, or choose another port with server.port or DOORWARD_PORT'
 
 /**

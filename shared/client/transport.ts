@@ -106,7 +106,7 @@ export type RequestOptions = {
   readonly signal?: AbortSignal
 }
 
-/** With `over` the request is sent on this connection of the agent and on no other. */
+/** The request is sent on the connection `over` of the agent, and on no other. */
 type Connections = { readonly agent: Agent | false; readonly over?: Socket | undefined }
 
 /** The response was not complete in time. */

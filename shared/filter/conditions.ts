@@ -91,7 +91,7 @@ export type GroupCondition = {
   readonly filters: readonly Filter[]
 }
 
-/** Where a filter is in its file; keys are relative to it. */
+/** The place of a filter in its file; keys are relative to it. */
 export type FilterPlace = {
   readonly report: (key: YamlPath, reason: string, hint?: string) => void
   readonly plainTextAt: (key: YamlPath) => string | undefined
@@ -202,6 +202,6 @@ export const valueConditions = (filter: Filter): ValueCondition[] =>
     condition.kind === 'value' ? [condition] : condition.filters.flatMap(valueConditions),
   )
 
-/** What a condition expects, in words: `"a" or "b"`, `above 5 and below 9`. */
+/** The expectation of a condition in words: `"a" or "b"`, `above 5 and below 9`. */
 export const describeTests = ({ tests }: Pick<ValueCondition, 'tests'>): string =>
   tests.map(({ words }) => words).join(' and ')

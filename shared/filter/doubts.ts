@@ -69,7 +69,7 @@ export const findValueDoubts = (
     return [
       literal(`the regex of ${text}`, value, `write it without the slashes: ${toRegex(value)}`),
     ]
-  // Whoever writes `is` means the text itself.
+  // `is` means the text itself.
   if (!isPlain || value.length > maxLength) return []
   const meant = toMeant(value)
   if (meant === undefined) return []

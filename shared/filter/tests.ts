@@ -3,7 +3,7 @@ import type * as re2js from 're2js'
 import { DoorwardError } from '../errors.ts'
 
 /*
- * What one value is tested for. Patterns are compiled by RE2, whose time grows with the length of the value
+ * Tests of one value. Patterns are compiled by RE2, whose time grows with the length of the value
  * alone: the value comes from outside.
  */
 
@@ -24,9 +24,9 @@ export type Operator = (typeof operators)[number]
 export type Test = {
   readonly operator: Operator
   readonly expected: readonly string[]
-  /** What is expected, for people: `"a" or "b"`, `above 5`. */
+  /** The expectation, for people: `"a" or "b"`, `above 5`. */
   readonly words: string
-  /** With true, the condition matches when no value is accepted. */
+  /** A negated condition matches when no value is accepted. */
   readonly isNegated: boolean
   /** Whether a value, undefined for a missing one, is accepted. */
   readonly accepts: (value: unknown) => boolean

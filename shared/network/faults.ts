@@ -22,7 +22,7 @@ export const unusableProxy = ({ variable }: UnusableProxy): ProxyError =>
 export const proxyForm =
   'write it like http://user:password@host:port, with %23 for a # in the password'
 
-/** What it means that a proxy answers this instead of a connection to `target`, a host and a port. */
+/** The meaning of the status that a proxy answers instead of a connection to `target`, a host and a port. */
 export const refusedByProxy = (
   { place, variable, url }: Proxy,
   status: number,
@@ -130,7 +130,7 @@ const reachHints: Readonly<Record<string, string>> = {
   HPE_INVALID_CONSTANT: 'it does not speak HTTP',
 }
 
-/** What is wrong with a certificate, to follow the name of its server, and the way out. */
+/** The fault of a certificate, to follow the name of its server, and the way out. */
 export const describeCertificate = (
   code: string,
 ): { readonly what: string; readonly hint: string } => {

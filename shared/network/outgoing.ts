@@ -64,7 +64,7 @@ export const openRequest = async (
       ...(tunnel
         ? {
             createConnection: () => (isTls ? startTls(url, tunnel) : tunnel),
-            // Without an agent Node takes 80 for the default, and says so in `Host`.
+            // Without an agent Node takes 80 for the default, and names it in `Host`.
             defaultPort: isTls ? 443 : 80,
           }
         : { agent: false, ...(isTls && trustOptions()) }),

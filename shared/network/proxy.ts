@@ -4,7 +4,7 @@ import { bareHost } from '../net.ts'
 
 /** The proxy for a URL, from the variables that curl, git and npm read too. */
 export type Proxy = {
-  /** With user and password: never shown. */
+  /** The URL with user and password: never shown. */
   readonly url: URL
   /** Host and port, for messages. */
   readonly place: string

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { findProgram } from '../agents/detect.ts'
 import { toPlainLine } from '../text.ts'
 
-/** The program that makes a sandbox, or why there is none; `hint` is the way to one. */
+/** The program that makes a sandbox, or why it is missing; `hint` is the way to one. */
 export type Sandbox =
   | { readonly program: string; readonly kind: 'bwrap' | 'sandbox-exec' }
   | { readonly missing: string; readonly hint: string }
@@ -53,7 +53,7 @@ export const bwrapNamespaces = [
   'ALL',
 ]
 
-/** What the program printed when it failed. */
+/** The words with which the program failed; undefined when it works. */
 const tryProgram = async (program: string): Promise<string | undefined> => {
   const root = ['--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev']
   const args = [...bwrapNamespaces, ...root, '--', program, '--version']

@@ -61,7 +61,7 @@ export const serviceName = (home: Home, context: ServiceContext): string =>
     ? `local.${getBaseName(home, context)}.daemon`
     : `${getBaseName(home, context)}.service`
 
-/** What to run. Throws `login-item-failed` for a name that no format can contain. */
+/** The program to run. Throws `login-item-failed` for a name that no format can contain. */
 const toLaunch = (
   home: Home,
   context: ServiceContext,
@@ -187,7 +187,7 @@ type ItemState =
   | { readonly is: 'foreign'; readonly why: string }
   | { readonly is: 'ours'; readonly text: string; readonly marker: Marker }
 
-/** What is at the path of an item. Throws `login-item-failed` when it cannot be read. */
+/** The file at the path of an item. Throws `login-item-failed` when it cannot be read. */
 export const inspectItem = async (
   { path, encoding }: LoginItem,
   home: Home,
@@ -251,7 +251,7 @@ export const isLinked = async ({ path, link }: LoginItem): Promise<boolean> => {
   }
 }
 
-/** Removes an item of ours and its link, and no other file. Returns the paths. */
+/** Removes our own item and its link, and no other file. Returns the paths. */
 export const removeItem = async (item: LoginItem, home: Home): Promise<string[]> => {
   const found = await inspectItem(item, home)
   if (found.is === 'foreign') return []

@@ -7,7 +7,7 @@ import { findUserHome } from '../home/home.ts'
 import { toPlainLine } from '../text.ts'
 import { packageFolder } from '../version.ts'
 
-/** What login items depend on besides the home. */
+/** The system that login items are for. */
 export type ServiceContext = {
   readonly platform: NodeJS.Platform
   readonly env: NodeJS.ProcessEnv

@@ -1,5 +1,5 @@
 import { access } from 'node:fs/promises'
-import type { Warning } from '../config/warning.ts'
+import { warn, type Warning } from '../config/warning.ts'
 import { DoorwardError } from '../errors.ts'
 import type { Home } from '../home/home.ts'
 import {
@@ -13,7 +13,7 @@ import {
   writeItem,
 } from './items.ts'
 import { readServiceContext, runTool, type ServiceContext } from './platform.ts'
-import { isEntryOn, withoutNetwork, withoutSwitch } from './units.ts'
+import { isEntryOn } from './units.ts'
 
 /*
  * Starting at login: a file each for the daemon and the tray, in the format of the system. systemd and
@@ -27,7 +27,7 @@ type Autostart = {
    * file of that name that is not ours, `login-item-failed` when it cannot be written.
    */
   readonly turnOn: () => Promise<string[]>
-  /** Removes the files of ours, if any. Returns their paths. */
+  /** Removes our own files, if any. Returns their paths. */
   readonly turnOff: () => Promise<string[]>
 }
 
@@ -92,7 +92,7 @@ export const installedService = async (
 
 /**
  * The problems of installed files, with the command that fixes them. Codes: `login-item-program-missing`,
- * `login-item-outdated`, `login-item-disabled`, `login-item-foreign`.
+ * `login-item-disabled`, `login-item-foreign`.
  */
 export const checkLoginItems = async (
   home: Home,
@@ -114,40 +114,26 @@ const checkItem = async (
   const found = await inspectItem(item, home)
   if (found.is === 'missing') return []
   if (found.is === 'foreign')
-    return [
-      {
-        code: 'login-item-foreign',
-        detail: `${item.path} ${found.why}: it does not start the ${what} at login`,
-        hint: `move it away, then run: ${fix}`,
-      },
-    ]
+    return warn(
+      'login-item-foreign',
+      `${item.path} ${found.why}: it does not start the ${what} at login`,
+      `move it away, then run: ${fix}`,
+    )
   const { node, program } = found.marker
   const missing: string[] = []
   for (const path of [node, program]) if (!(await exists(path))) missing.push(path)
   if (missing.length > 0)
-    return [
-      {
-        code: 'login-item-program-missing',
-        detail: `the ${what} does not start at login: ${item.path} runs ${missing.join(' and ')}, which no longer ${missing.length === 1 ? 'exists' : 'exist'}`,
-        hint: fix,
-      },
-    ]
-  if (!isEntryOn(found.text) || !(await isLinked(item)))
-    return [
-      {
-        code: 'login-item-disabled',
-        detail: `the ${what} does not start at login: ${item.path} is switched off`,
-        hint: `${fix}, or doorward daemon uninstall${what === 'tray' ? ' --tray' : ''}`,
-      },
-    ]
-  if (toComparable(found.text) === toComparable(item.text)) return []
-  return [
-    {
-      code: 'login-item-outdated',
-      detail: `${item.path} was written by another version of doorward or Node`,
-      hint: fix,
-    },
-  ]
+    return warn(
+      'login-item-program-missing',
+      `the ${what} does not start at login: ${item.path} runs ${missing.join(' and ')}, which no longer ${missing.length === 1 ? 'exists' : 'exist'}`,
+      fix,
+    )
+  if (isEntryOn(found.text) && (await isLinked(item))) return []
+  return warn(
+    'login-item-disabled',
+    `the ${what} does not start at login: ${item.path} is switched off`,
+    `${fix}, or doorward daemon uninstall${what === 'tray' ? ' --tray' : ''}`,
+  )
 }
 
 const exists = async (path: string): Promise<boolean> =>
@@ -155,12 +141,6 @@ const exists = async (path: string): Promise<boolean> =>
     () => true,
     () => false,
   )
-
-/** Without what differs between sessions, and the lines of a desktop's settings. */
-const toComparable = (text: string): string =>
-  withoutNetwork(withoutSwitch(text))
-    .replace(/^Environment="PATH=.*$/m, '')
-    .replace(/<key>PATH<\/key>\n<string>[^<]*<\/string>/, '')
 
 const listItems = async (home: Home, context: ServiceContext) =>
   daemonItems(home, context, await readDrainTimeout(home))

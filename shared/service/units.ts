@@ -1,11 +1,9 @@
-import { networkNames } from '../network/variables.ts'
-
 /*
  * The texts of files that start a program at login: systemd units, a property list of launchd, a desktop
  * entry, and a script for Windows. Each has a marker in its header, by which doorward recognises its files.
  */
 
-/** What a file of ours starts: one line in its header, in every format. */
+/** The program that one of our files starts: one line in its header, in every format. */
 export type Marker = {
   readonly node: string
   /** The program that Node runs. */
@@ -242,21 +240,6 @@ const withVariables = (variables: Readonly<Record<string, string>>): string[] =>
 /** False when the user switched the entry off in the desktop's settings. */
 export const isEntryOn = (text: string): boolean =>
   !/^\s*(?:Hidden\s*=\s*true|X-GNOME-Autostart-enabled\s*=\s*false)\s*$/im.test(text)
-
-/** The entry without the lines that the desktop's settings write. */
-export const withoutSwitch = (text: string): string =>
-  text.replaceAll(/^\s*(?:Hidden|X-GNOME-Autostart-enabled)\s*=.*\n/gim, '')
-
-/** A file without the variables of the network, which differ between sessions. */
-export const withoutNetwork = (text: string): string => {
-  const names = networkNames.join('|')
-  return [
-    String.raw`^Environment="(?:${names})=.*\n`,
-    String.raw`^<key>(?:${names})</key>\n<string>[^<]*</string>\n`,
-    String.raw`(?<=^Exec=)"/usr/bin/env"(?: "(?:${names})=[^"]*")+ `,
-    String.raw`^shell\.Environment\("PROCESS"\)\("(?:${names})"\) = .*\r\n`,
-  ].reduce((rest, pattern) => rest.replaceAll(new RegExp(pattern, 'gm'), ''), text)
-}
 
 /** An argument of `Exec` (Desktop Entry Specification, "The Exec key"). */
 const quoteForExec = (text: string): string =>

@@ -117,7 +117,7 @@ export const isAddress = (kind: SentKind, address: string): boolean => {
   }
 }
 
-/** Where a result goes. `text` is the value in the configuration. */
+/** The destination of a result. `text` is the value in the configuration. */
 export type Target = { readonly text: string } & (
   | { readonly kind: 'none' }
   | { readonly kind: 'log' }

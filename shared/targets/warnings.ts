@@ -11,7 +11,7 @@ import { variablesIn } from '../config/variables.ts'
 import { type Fault, faultAbout, toWarning, type Warning } from '../config/warning.ts'
 import { enabledRules } from '../config/webhook.ts'
 
-/** What prevents deliveries to the targets of enabled webhooks, as far as it shows without sending. */
+/** Faults that prevent deliveries to the targets of enabled webhooks, as far as they show without sending. */
 export const targetFaults = (config: Config, env: NodeJS.ProcessEnv): Fault[] => {
   const variables = new Map<string, TargetVariable>()
   for (const variable of listVariables(config))
@@ -26,10 +26,10 @@ export const targetFaults = (config: Config, env: NodeJS.ProcessEnv): Fault[] =>
 type TargetVariable = {
   readonly name: string
   readonly target: string
-  /** What its value must be, for messages. */
+  /** The form that its value must have, for messages. */
   readonly what: string
   readonly isValid?: (text: string) => boolean
-  /** What is doubtful about a valid value. */
+  /** The doubt about a valid value. */
   readonly findDoubt?: (text: string) => string | undefined
 }
 
@@ -228,7 +228,7 @@ const isMissing = async (folder: string): Promise<boolean> =>
 
 /** The path of a file target, as far as no event chooses it. */
 type FilePath = {
-  /** As written in `deliver_to`. */
+  /** The target as written in `deliver_to`. */
   readonly text: string
   /** The path with its placeholders. */
   readonly source: string

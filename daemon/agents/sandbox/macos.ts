@@ -17,7 +17,7 @@ const hiddenFolders = [
   '/private/etc/ssh',
 ]
 
-/** Where the shared parts of a login are that are no file of the program: Claude Code uses the keychain. */
+/** The keychain, in which Claude Code keeps its login. */
 const keychains = (): string => join(homedir(), 'Library', 'Keychains')
 
 /** The arguments of sandbox-exec for a program in this room. */

@@ -70,7 +70,7 @@ const readInterpreter = async (path: string, searchPath: string): Promise<string
 
 const firstLineBytes = 256
 
-/** What follows `#!`, or an empty text. */
+/** The text after `#!`, or an empty text. */
 const readFirstLine = async (path: string): Promise<string> => {
   const file = await open(path).catch(() => undefined)
   if (!file) return ''

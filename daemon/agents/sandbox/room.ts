@@ -1,4 +1,4 @@
-/** What the sandbox of one run shows. */
+/** The files and folders that the sandbox of one run shows. */
 export type Room = {
   /** The program that makes it. */
   readonly sandbox: string
@@ -14,6 +14,6 @@ export type Room = {
   /** Links by where they lead. */
   readonly links: ReadonlyMap<string, string>
   readonly read: readonly string[]
-  /** What is there by its path inside. */
+  /** Real paths by the path inside. */
   readonly write: ReadonlyMap<string, string>
 }

@@ -15,7 +15,7 @@ import { listProgramFiles, locate } from './program-files.ts'
 import type { Room } from './room.ts'
 import { buildSocketFilter } from './seccomp.ts'
 
-/** What an agent asks of its sandbox. */
+/** The sandbox that an agent asks for. */
 export type SandboxWish = {
   /** Without a sandbox it is not run. */
   readonly required: boolean
@@ -26,7 +26,7 @@ export type SandboxWish = {
   readonly login?: CliKind | undefined
 }
 
-/** What this agent asks of a sandbox, or undefined when it asks for none. */
+/** Undefined for an agent that asks for no sandbox. */
 export const toSandboxWish = (
   agent: CliAgent | CommandAgent,
   { workspace }: Pick<Question, 'workspace'>,
@@ -92,7 +92,7 @@ const noSandbox = ({ missing, hint }: { missing: string; hint: string }): Doorwa
   })
 }
 
-/** Of the desktop, and for temporary files, which go to `/tmp` or the folder of the run. */
+/** Variables of the desktop, and for temporary files, which go to `/tmp` or the folder of the run. */
 const folderVariables = ['XDG_RUNTIME_DIR', 'TMPDIR', 'TEMP', 'TMP']
 
 const furnish = async (

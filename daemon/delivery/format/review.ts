@@ -4,7 +4,7 @@ import { takeJsonBlock } from './json-block.ts'
 /** A comment on a line of a diff, as the agent wrote it. */
 export type LineComment = {
   readonly path: string
-  /** Of the new file for `RIGHT`, of the old one for `LEFT`. Undefined for none that can be read. */
+  /** A line of the new file for `RIGHT`, of the old one for `LEFT`. Undefined when it cannot be read. */
   readonly line?: number | undefined
   readonly side: 'LEFT' | 'RIGHT'
   readonly body: string

@@ -1,7 +1,7 @@
 import { closingLine, openFenceIn, openingLine } from '../../util/markdown-fence.ts'
 
 export type Limits = {
-  /** Of one message, in UTF-16 units, as `measure` counts them. */
+  /** The limit of one message, in UTF-16 units, as `measure` counts them. */
   readonly characters: number
   readonly parts: number
   /** The length of a piece after conversion. By default its length. */

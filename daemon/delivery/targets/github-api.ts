@@ -25,7 +25,7 @@ type RequestOptions = {
 /** One request below the base URL of the API. Throws `DeliveryError`, or `TokenRefused`. */
 export type GithubRequest = (path: string, options?: RequestOptions) => Promise<TargetResponse>
 
-/** What to do about a status, for messages. */
+/** The way out of a status, for messages. */
 export type Hints = Readonly<Record<number, string>>
 
 const renamed = 'the repository was renamed: use its new name'
@@ -107,7 +107,7 @@ export const findListed = async (
   return undefined
 }
 
-/** Where git finds the repositories of an API: api.github.com, api.<tenant>.ghe.com or <host>/api/v3. */
+/** The address at which git finds the repositories of an API: api.github.com, api.<tenant>.ghe.com or <host>/api/v3. */
 export const toGitOrigin = (apiUrl = githubApiUrl): string => {
   const { protocol, host, pathname } = new URL(apiUrl)
   return `${protocol}//${pathname === '/' ? host.replace(/^api\./, '') : host}`

@@ -50,7 +50,7 @@ export const createGithubCheck = (
           conclusion,
           output: { title, summary },
         },
-        // A login that may only set statuses is told that there is no such page.
+        // GitHub answers 404 to a login that may only set statuses.
         handles: [403, 404],
       })
       if (status !== 403 && status !== 404) return undefined

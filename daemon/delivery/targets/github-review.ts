@@ -17,7 +17,7 @@ const maxFilePages = 30
 
 /**
  * A review of a pull request (docs.github.com/rest/pulls/reviews): the answer, with its comments on lines. It
- * never approves, and requests no changes. What does not fit the diff goes into the text.
+ * never approves, and requests no changes. Comments that do not fit the diff go into the text.
  */
 export const createGithubReview = (api: GithubApi, marks: CommentMarks): Sender => ({
   isIdempotent: true,

@@ -66,7 +66,7 @@ const hints: Readonly<Record<number, string>> = {
   401: 'the receiver rejects the signature: both sides need the same secret',
   403: 'the receiver rejects the signature: both sides need the same secret',
   404: 'check url in its entry in gateway.yaml',
-  410: 'the receiver is gone: remove the target from deliver_to',
+  410: 'the receiver was removed: remove the target from deliver_to',
 }
 
 const renewed = 'create the incoming webhook again, and put its new URL into url or url_env'

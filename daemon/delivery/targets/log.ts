@@ -24,7 +24,7 @@ export const writeToStandardOutput = async ({
 const unreadMs = 5000
 const maxUnreadBytes = 4 * 1024 * 1024
 
-/** A reader that is gone or has stopped reading (a pager) must neither block the daemon nor fill its memory. */
+/** A reader that has exited or stopped reading (a pager) must neither block the daemon nor fill its memory. */
 const write = async (block: string): Promise<void> => {
   // Without a listener, EPIPE would end the daemon.
   if (process.stdout.listenerCount('error') === 0) process.stdout.on('error', () => undefined)

@@ -14,7 +14,7 @@ const isUrl = (text: string): boolean => /^https?:\/\//i.test(text) && URL.canPa
 export const isResponseUrl = (address: string): boolean => isUrl(address)
 
 /**
- * Where Slack's payload came from: its `response_url`, else channel and thread, where a message that is in no
+ * The place that Slack's payload came from: its `response_url`, else channel and thread, where a message that is in no
  * thread begins one. Throws `target-invalid`.
  */
 export const findReplyAddress = (payload: unknown): string => {
@@ -84,7 +84,7 @@ export const toMrkdwn = (markdown: string): string => {
     const escaped = escape(url).replaceAll('|', '%7C')
     const [open, close] = type === 'text_link' ? [`<${escaped}|`, '>'] : marks[type]
     const end = offset + length
-    // Of two that begin or end together the later one is inside.
+    // The later of two that begin or end together is inside.
     before.set(offset, (before.get(offset) ?? '') + open)
     after.set(end, close + (after.get(end) ?? ''))
   }

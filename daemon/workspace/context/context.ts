@@ -6,7 +6,7 @@ import type { AskSource, Context, ContextSource } from './source.ts'
 import { showHidden } from './show.ts'
 
 /*
- * What a prompt tells of the code: a prompt is made when its event arrives, and has a place for each context
+ * Contexts describe the code in a prompt: a prompt is made when its event arrives, and has a place for each context
  * until the workspace is there.
  */
 
@@ -39,7 +39,7 @@ export const fillContexts = async (
     const place = placeOfContext(name, id)
     if (!filled.includes(place)) continue
     const { text, note } = await readers[name]({ workspace, github, about, limitBytes, show })
-    // As JSON: what is between the marks of a comment is code, and stays.
+    // Fenced like JSON: text between the marks of a comment is code, and stays.
     const shown = isFenced ? fence(text, id, undefined, true) : text
     filled = filled.replaceAll(place, () => shown)
     if (note !== undefined) notes.push(note)

@@ -48,7 +48,7 @@ const formatComment = (comment: unknown, time: string): string => {
 }
 
 const maxJobs = 10
-/** Of one log; what failed is near its end. */
+/** The part of one log that is read: failures are near its end. */
 const maxLogBytes = 2 * 1024 * 1024
 
 /** The end of the log of each job that failed. */

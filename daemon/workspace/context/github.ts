@@ -14,15 +14,15 @@ import { withTimeLimit } from '../../util/abort.ts'
 import { findRepository, type WorkspaceRequest } from '../request.ts'
 
 /*
- * What GitHub knows of a change besides its code, by its API and the login of the workspace.
+ * Comments and logs of a change, by GitHub's API and the login of the workspace.
  */
 
 export type GithubReader = {
   /** All items of a list below `repos/<owner>/<name>`, as far as ten pages. */
   readonly list: (path: string, field?: string) => Promise<readonly unknown[]>
-  /** One document; undefined where there is none. */
+  /** One document; undefined when it does not exist. */
   readonly get: (path: string) => Promise<Readonly<Record<string, unknown>> | undefined>
-  /** The end of a text at which a redirect points; undefined where there is none. */
+  /** The end of a text at which a redirect points; undefined when it does not exist. */
   readonly download: (path: string, limitBytes: number) => Promise<string | undefined>
 }
 

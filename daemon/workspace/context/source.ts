@@ -5,7 +5,7 @@ import type { Subject } from './subject.ts'
 /** Calls with requests for one repository. */
 export type AskSource = <Value>(call: (github: GithubReader) => Promise<Value>) => Promise<Value>
 
-/** What a context is made of, and how. */
+/** The sources of a context. */
 export type ContextSource = {
   readonly workspace: Workspace
   readonly limitBytes: number

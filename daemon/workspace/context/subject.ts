@@ -1,6 +1,6 @@
 import { valueAt } from '../../util/payload-path.ts'
 
-/** What an event of GitHub is about. */
+/** The pull request, issue or run that an event of GitHub is about. */
 export type Subject = {
   /** The pull request or issue. */
   readonly issue?: { readonly number: number; readonly isPull: boolean }

@@ -3,12 +3,7 @@ import { posix } from 'node:path'
 import { parse } from 'plist'
 import { type Home, resolveHome } from '../../../shared/home/home.ts'
 import { daemonItems, trayItem } from '../../../shared/service/items.ts'
-import {
-  markerLine,
-  readMarker,
-  startupScript,
-  withoutNetwork,
-} from '../../../shared/service/units.ts'
+import { markerLine, readMarker, startupScript } from '../../../shared/service/units.ts'
 import type { ServiceContext } from '../../../shared/service/platform.ts'
 import { nodeOptions } from '../../../shared/client/spawn.ts'
 
@@ -132,7 +127,6 @@ describe('login items: formats', () => {
     assert.match(script.text, /\("HTTPS_PROXY"\) = "http:\/\/proxy:3128\/%41"\r\n/)
     for (const { text } of [agent, unit, entry, script]) {
       assert.doesNotMatch(text, /canary/)
-      assert.doesNotMatch(withoutNetwork(text), /proxy|corp/i)
     }
   })
 

@@ -97,20 +97,6 @@ describe('login items', () => {
       assert.equal(problem?.hint, 'doorward daemon install')
       assert.ok(problem?.detail.includes(context.node))
     })
-
-    it(`reports an outdated file, but not another PATH or proxy: ${what}`, async () => {
-      const { home, readContext, context } = await place(way)
-      await daemonAutostart(home, readContext).turnOn()
-      const env = { ...context.env, PATH: '/somewhere/else', HTTPS_PROXY: 'http://proxy' }
-      assert.deepEqual(await checkLoginItems(home, async () => ({ ...context, env })), [])
-      const other = join(dirname(context.node), 'other')
-      await symlink(process.execPath, other)
-      const [problem] = await checkLoginItems(home, async () => ({
-        ...context,
-        node: other,
-      }))
-      assert.equal(problem?.code, 'login-item-outdated')
-    })
   }
 
   it('reports an item that the user switched off, and switches it on again', async () => {

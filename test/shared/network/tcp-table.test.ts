@@ -2,8 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, type Socket, connect, createServer } from 'node:net'
 import { describe, it } from 'mocha'
-import { findUser, userOfPeer } from '../../../daemon/event-page/peer-user.ts'
-import { parseTcpTable } from '../../../shared/network/tcp-table.ts'
+import { findUser, parseTcpTable, userOfPeer } from '../../../shared/network/tcp-table.ts'
 
 /* Lines of /proc/net/tcp and /proc/net/tcp6 of Linux 6.1 on x86-64. */
 const line = (local: string, remote: string, user: number) =>
