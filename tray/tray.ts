@@ -2,7 +2,7 @@ import type { Status } from '../shared/api.ts'
 import type { StartFailure } from '../shared/client/spawn.ts'
 import type { Home } from '../shared/home/home.ts'
 import { ActionRunner } from './actions/actions.ts'
-import { startDaemon } from './actions/daemon.ts'
+import { runDaemon, toStartFailure } from './actions/daemon.ts'
 import {
   afterLoss,
   afterStart,
@@ -147,8 +147,9 @@ class Tray {
     if (this.#daemon !== initialDaemonState || loss.isRunning)
       return this.#setDaemon(afterLoss(this.#daemon, loss, momentNow()))
     this.#setDaemon(afterStart(momentNow()))
-    const isWanted = () => !this.#stopping.signal.aborted && this.#daemon.lastSeen === undefined
-    startDaemon(this.#home, (failure) => this.#onStartFailed(failure), isWanted)
+    runDaemon(this.#home, 'start').catch((error: unknown) =>
+      this.#onStartFailed(toStartFailure(error, this.#home)),
+    )
   }
 
   #onStartFailed(failure: StartFailure): void {

@@ -1,12 +1,18 @@
 import type { ChildProcess } from 'node:child_process'
 import { open, readFile } from 'node:fs/promises'
 import { type Client, connect } from '../../shared/client/client.ts'
-import { DoorwardError, type ErrorCode } from '../../shared/errors.ts'
+import { readEnvironment } from '../../shared/config/environment.ts'
+import { DoorwardError } from '../../shared/errors.ts'
 import { type Home, prepareHome } from '../../shared/home/home.ts'
 import { readLockOwner } from '../../shared/home/lock.ts'
 import { type Service, findService } from '../../shared/service/service.ts'
 import { toPlainText } from '../../shared/text.ts'
-import { type StartMessage, spawnDaemon, getStderrPath } from '../../shared/client/spawn.ts'
+import {
+  type StartFailure,
+  type StartMessage,
+  spawnDaemon,
+  getStderrPath,
+} from '../../shared/client/spawn.ts'
 import type { Asker } from '../context.ts'
 import { exitFailed, exitUnreachable, exitUnusable } from '../exit-code.ts'
 import { findRunningDaemon } from './connect.ts'
@@ -24,13 +30,14 @@ export class StartError extends DoorwardError {
 
   constructor(ended: Ended, message: string, hint: string) {
     const isUnusable = ended.exitCode === exitUnusable
-    super(ended.code ?? (isUnusable ? 'config-invalid' : 'daemon-unreachable'), message, { hint })
+    const { code, about } = ended.failure ?? {}
+    super(code ?? (isUnusable ? 'config-invalid' : 'daemon-unreachable'), message, { hint, about })
     this.exitCode = isUnusable ? exitFailed : exitUnreachable
   }
 }
 
 /** How the process exited; a service manager reports the exit code only, and nothing after a kill. */
-type Ended = { readonly exitCode: number; readonly code?: ErrorCode | undefined }
+type Ended = { readonly exitCode: number; readonly failure?: StartFailure | undefined }
 
 const lost: Ended = { exitCode: exitFailed }
 
@@ -67,18 +74,32 @@ const explained = async ({ home }: Asker, ended: Ended, since: string): Promise<
 
 /** The manager reports that the process runs, not that it listens: poll for that. */
 const startService = async (asker: Asker, service: Service): Promise<Client> => {
+  const { home } = asker
   const since = new Date().toISOString()
   await service.start()
   for (const until = Date.now() + startTimeoutMs; Date.now() < until; await pause(100)) {
     const client = await findRunningDaemon(asker).catch(() => undefined)
     if (client) return client
     const state = await service.state()
-    if (state.is === 'failed')
-      throw await explained(asker, { exitCode: state.exitCode ?? exitFailed }, since)
+    if (state.is === 'failed') {
+      const failure = await findConfigFailure(home)
+      throw await explained(asker, { exitCode: state.exitCode ?? exitFailed, failure }, since)
+    }
     if (state.is === 'stopped') throw await explained(asker, lost, since)
   }
   const message = `the daemon did not answer within ${startTimeoutMs / 1000} s`
   throw new StartError(lost, message, 'doorward daemon logs')
+}
+
+/** The manager knows the exit code only. */
+const findConfigFailure = async (home: Home): Promise<StartFailure | undefined> => {
+  const { loadConfig, toStartFailure } = await import('../../shared/config/load.ts')
+  try {
+    await loadConfig(home, await readEnvironment(home))
+    return undefined
+  } catch (error) {
+    return error instanceof DoorwardError ? toStartFailure(error) : undefined
+  }
 }
 
 const shownLines = 5
@@ -100,14 +121,14 @@ const waitUntilListening = async (child: ChildProcess): Promise<'listening' | 'l
       clearTimeout(timer)
       resolve(value)
     }
-    let code: ErrorCode | undefined
+    let failure: StartFailure | undefined
     child.once('message', (message: StartMessage) => {
-      if ('code' in message) code = message.code
+      if ('code' in message) failure = message
       else settle('listening')
     })
     child.once('error', () => settle(lost))
     child.once('exit', (exitCode) => {
-      const end = () => settle({ exitCode: exitCode ?? exitFailed, code })
+      const end = () => settle({ exitCode: exitCode ?? exitFailed, failure })
       // Its last message may not have been read yet.
       if (child.connected) child.once('disconnect', end)
       else end()

@@ -90,13 +90,6 @@ export const findListeningProcess = async (port: number): Promise<ListeningProce
   return undefined
 }
 
-/**
- * Whether a process listens on this TCP port, without connecting to it. Undefined except on Linux. Never
- * throws.
- */
-export const isPortInUse = async (port: number): Promise<boolean | undefined> =>
-  process.platform === 'linux' ? (await readListeners(port)).length > 0 : undefined
-
 const findInProc = async (port: number): Promise<ListeningProcess | undefined> => {
   const links = new Set((await readListeners(port)).map(({ inode }) => `socket:[${inode}]`))
   if (links.size === 0) return undefined

@@ -53,7 +53,7 @@ describeOnLinux('the tray with a daemon in trouble', () => {
     await daemon.stop()
   })
 
-  it('names the program that has the port, and starts the daemon when the port is free', async () => {
+  it('names the program that has the port, and starts the daemon by a click when the port is free', async () => {
     const other = spawn(process.execPath, [fixture('holds-port.mjs'), '0'], {
       stdio: ['ignore', 'pipe', 'inherit'],
     })
@@ -66,6 +66,7 @@ describeOnLinux('the tray with a daemon in trouble', () => {
     const ended = once(other, 'exit')
     other.kill('SIGKILL')
     await ended
+    await desktop.click('Start daemon')
     await untilStatus(`Ready · 0 webhooks · 127.0.0.1:${port}`)
     await desktop.click('Stop daemon and quit')
     assert.equal(await trays[0]?.ended, 0)

@@ -8,12 +8,11 @@ import { type Action, type ConfigFile, toActionKey } from '../action.ts'
 import { type Note, toBody, toFailureNote, toTitle } from '../notifications/note.ts'
 import { type Settings, writeSettings } from '../settings.ts'
 import type { OwnState } from '../view.ts'
-import { ensureDaemon, restartDaemon } from './daemon.ts'
+import { runDaemon, toStartFailure, withDaemon } from './daemon.ts'
 import { copyDiagnostics } from './diagnostics.ts'
+import { decideMissed, showEvent, showMissed } from './events.ts'
 import { logIn, logOut, type OpenLogin, openLogin } from './login.ts'
-import { decideMissed, showMissed } from './missed.ts'
-import { openGuide, openPath, showEvent } from './open.ts'
-import { withDaemon } from './with-daemon.ts'
+import { openGuide, openPath } from './open.ts'
 
 type ActionContext = {
   readonly home: Home
@@ -31,7 +30,7 @@ type ActionContext = {
 
 /** Performs an action. Throws what the daemon or the desktop refuses. */
 const perform = async (action: Action, context: ActionContext): Promise<void> => {
-  const { home, show, quit, onStartFailed } = context
+  const { home, show, quit } = context
   switch (action.do) {
     case 'login':
       return logInOrOpenGuide(action.provider, context)
@@ -66,9 +65,8 @@ const perform = async (action: Action, context: ActionContext): Promise<void> =>
     case 'copy-diagnostics':
       return copyDiagnostics(home, show)
     case 'restart-daemon':
-      return restartDaemon(home, onStartFailed)
     case 'start-daemon':
-      return ensureDaemon(home, onStartFailed)
+      return restartDaemon(context)
     case 'explain':
       return show({ title: toTitle(action.title), body: toBody(action.body) })
     case 'quit':
@@ -79,8 +77,18 @@ const perform = async (action: Action, context: ActionContext): Promise<void> =>
   }
 }
 
+/** Also starts a daemon, and replaces one whose status cannot be read. */
+const restartDaemon = async ({ home, onStartFailed }: ActionContext): Promise<void> => {
+  try {
+    await runDaemon(home, 'restart')
+  } catch (error) {
+    onStartFailed(toStartFailure(error, home))
+    throw error
+  }
+}
+
 const logInOrOpenGuide = async (provider: string, context: ActionContext) => {
-  const { home, show, signal, onStartFailed } = context
+  const { home, show, signal } = context
   const setLogin = (login: OpenLogin | undefined) => context.setLogin(provider, login)
   const attempt = () =>
     withDaemon(home, (client) => logIn(client, provider, { show, setLogin, signal }))
@@ -88,7 +96,7 @@ const logInOrOpenGuide = async (provider: string, context: ActionContext) => {
     await attempt().catch(async (error: unknown) => {
       if (!hasCode(error, 'stopping')) throw error
       // A stopping daemon takes no new login; its successor does.
-      await ensureDaemon(home, onStartFailed)
+      await restartDaemon(context)
       await attempt()
     })
   } catch (error) {

@@ -1,19 +1,17 @@
-import { execFile, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { release } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import type { Status } from '../../shared/api.ts'
 import { errorName } from '../../shared/errors.ts'
 import { writeFileAtomic } from '../../shared/home/files.ts'
 import { findUserHome, type Home } from '../../shared/home/home.ts'
-import { cliProgram, packageFolder, version } from '../../shared/version.ts'
+import { version } from '../../shared/version.ts'
 import { toBody, type Note, toTitle } from '../notifications/note.ts'
 import { privateWords, redact, type Words } from '../text.ts'
+import { runCommand, withDaemon } from './daemon.ts'
 import { openPath } from './open.ts'
-import { withDaemon } from './with-daemon.ts'
 
 const limitMs = 30_000
-const maxBytes = 1024 * 1024
 
 /**
  * The report of `doorward doctor`, or basic facts without it, as JSON text in ASCII to share with others.
@@ -23,7 +21,9 @@ const collectDiagnostics = async (home: Home): Promise<string> => {
   const status = await withDaemon(home, async (client) => client.get<Status>('/status')).catch(
     errorName,
   )
-  const report = (await runDoctor(home)) ?? toBasicFacts(status)
+  // The command fails whenever its report contains a problem.
+  const { stdout } = await runCommand(home, ['doctor'], limitMs)
+  const report = readReport(stdout) ?? toBasicFacts(status)
   const words: Words = [
     [home.root, '<home>'],
     [findUserHome() ?? '', '~'],
@@ -36,16 +36,7 @@ const collectDiagnostics = async (home: Home): Promise<string> => {
   )}\n`
 }
 
-/** Undefined when the command prints no JSON object. */
-const runDoctor = async (home: Home): Promise<object | undefined> =>
-  new Promise((resolve) => {
-    const cli = fileURLToPath(new URL(cliProgram, packageFolder))
-    const args = [cli, 'doctor', '--json', '--home', home.root]
-    const options = { timeout: limitMs, maxBuffer: maxBytes, windowsHide: true }
-    // The error is ignored: the exit code is 1 whenever the report contains a problem.
-    execFile(process.execPath, args, options, (_, stdout) => resolve(readReport(stdout)))
-  })
-
+/** Undefined when the command printed no JSON object. */
 const readReport = (text: string): object | undefined => {
   try {
     const value: unknown = JSON.parse(text)

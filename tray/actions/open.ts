@@ -1,13 +1,9 @@
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import type { EventDetail, EventLink } from '../../shared/api.ts'
-import type { Client } from '../../shared/client/client.ts'
-import { isSafeToOpen } from '../../shared/net.ts'
 import { packageFolder } from '../../shared/version.ts'
-import { toBody, type Note, toResultNote, toTitle } from '../notifications/note.ts'
+import { toBody, type Note, toTitle } from '../notifications/note.ts'
 import { providerTitle, upperFirst } from '../wording.ts'
-import { isUnknownRoute } from './with-daemon.ts'
 
 /** A program that still runs after this shows something; a browser never exits. */
 const patienceMs = 4000
@@ -45,29 +41,4 @@ export const openGuide = async (
     title: toTitle(`${name} needs an OAuth client`),
     body: toBody([upperFirst(hint ?? ''), isOpen ? '' : guidePage].join('\n')),
   })
-}
-
-/**
- * Shows an event on a page of the daemon, by a link that works once. Without a browser, or with a daemon
- * that has no such page, shows its result as a note. Throws `event-not-found`.
- */
-export const showEvent = async (
-  client: Client,
-  id: string,
-  show: (note: Note) => void,
-): Promise<void> => {
-  const path = `/events/${encodeURIComponent(id)}`
-  const url = await createLink(client, path)
-  if (url !== undefined && (await openPath(url))) return
-  show(toResultNote(await client.get<EventDetail>(path)))
-}
-
-const createLink = async (client: Client, path: string): Promise<string | undefined> => {
-  try {
-    const { url } = await client.post<EventLink>(`${path}/link`)
-    return isSafeToOpen(url) ? url : undefined
-  } catch (error) {
-    if (isUnknownRoute(error)) return undefined
-    throw error
-  }
 }
