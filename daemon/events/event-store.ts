@@ -12,7 +12,7 @@ import {
   newRecord,
   plainRecord,
 } from './event-record.ts'
-import { type Detail, EventTexts, type EventWithTexts, toDetail } from './event-texts.ts'
+import { type Detail, EventTexts, type EventWithTexts, toDetail } from './event-record.ts'
 
 /** The ring that an event is kept in: a flood of one sort cannot push out another. */
 type Ring = 'ran' | 'passed' | 'refused' | 'own'

@@ -1,6 +1,6 @@
 import type { EventRecord } from '../../shared/api.ts'
 import type { EventsSnapshot } from '../events/event-store.ts'
-import type { Detail } from '../events/event-texts.ts'
+import type { Detail } from '../events/event-record.ts'
 import type { Job } from '../queue/queue.ts'
 import type { Memory } from '../state.ts'
 import { type EventOnWire, fromWire, toWire } from '../webhook/events/accepted-event.ts'

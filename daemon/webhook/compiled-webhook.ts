@@ -7,6 +7,7 @@ import { getKeySource, type SignatureScheme } from '../../shared/signatures/sche
 import { headerNamesIn } from '../../shared/templates.ts'
 import type { EventStore } from '../events/event-store.ts'
 import type { SignatureHeaders } from './signatures/header.ts'
+import { handshakeMethod } from './senders/handshakes-unsigned.ts'
 import { handshakeHeaders } from './senders/handshakes.ts'
 import { prepareVerifier, type Verifier } from './signatures/verify.ts'
 
@@ -14,6 +15,8 @@ import { prepareVerifier, type Verifier } from './signatures/verify.ts'
 export type CompiledWebhook = Omit<Webhook, 'rules'> & {
   readonly rules: readonly [CompiledRule, ...CompiledRule[]]
   readonly verifier: Verifier
+  /** Its sender posts a handshake that nothing signs. */
+  readonly hasUnsignedPost: boolean
   /** Where its sender publishes the key that it signs with. */
   readonly keySource: ReturnType<typeof getKeySource>
   /** The headers of a request that are read. */
@@ -49,6 +52,7 @@ export const webhooksByPath = (
           ...webhook,
           rules: compileRules(webhook),
           verifier: createVerifier(webhook, env, config),
+          hasUnsignedPost: handshakeMethod(webhook.scheme.handshake) === 'POST',
           keySource: getKeySource(webhook.scheme),
           headerNames: listHeaderNames(webhook.scheme, scopeHeaders),
           scopeHeaders,

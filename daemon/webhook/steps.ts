@@ -98,6 +98,7 @@ export const answerUnsigned = (
   parts: PipelineParts,
 ): Promise<Accepted> | undefined => {
   const { webhook } = delivery
+  if (!webhook.hasUnsignedPost) return undefined
   const handshake = findUnsignedHandshake(webhook, toRequest(delivery))
   return handshake && acceptHandshake(webhook, handshake, parts)
 }
@@ -249,7 +250,7 @@ export const queueEvents = async (delivery: Delivery, parts: PipelineParts): Pro
     const rule = due[index]?.rule
     if (rule && status === 'accepted') {
       accepted.push(id)
-      parts.budgets.count(rule, now)
+      if (rule.maxRuns) parts.budgets.count(rule, now)
     }
     return { id, status, rule: rule?.name }
   })

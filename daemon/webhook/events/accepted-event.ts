@@ -7,7 +7,7 @@ import type { ResolvedTarget, SeenCode } from '../../delivery/sender.ts'
 import { copyError, type ErrorCopy, toError } from '../../util/error-copy.ts'
 import { textOfValue } from '../../util/payload-path.ts'
 import { expandWorkspace, type WorkspaceRequest } from '../../workspace/request.ts'
-import { hasBodyToken } from '../parse.ts'
+import { hasBodyToken } from '../read-delivery.ts'
 import type { CompiledRule, CompiledWebhook } from '../compiled-webhook.ts'
 import { type DeliveryKey, ofRule } from '../dedupe.ts'
 import { isForm, isMultipart, type Payload } from '../body.ts'
@@ -57,7 +57,7 @@ type Known = Pick<
  */
 export const createEvent = (rule: CompiledRule, read: ReadDelivery): AcceptedEvent => {
   const { webhook, headers, receivedAt, body, payload, scope, key } = read
-  const coalesced = toCoalesced(rule, scope, receivedAt)
+  const coalesced = rule.coalesce && toCoalesced(rule, scope, receivedAt)
   const { prompt, context } = makePrompt(rule, scope)
   return {
     webhook: rule,
@@ -67,7 +67,7 @@ export const createEvent = (rule: CompiledRule, read: ReadDelivery): AcceptedEve
     context,
     workspace: rule.workspace && expandWorkspace(rule.workspace, scope),
     targets: expandTargets(rule.targets, scope),
-    updateKey: toUpdateKey(rule, coalesced),
+    updateKey: rule.update ? toUpdateKey(rule, coalesced) : undefined,
     payload: toEventFile(rule.agent, { body, headers }, payload, webhook.scheme),
     coalesced: typeof coalesced === 'object' ? coalesced : undefined,
     detail: describeWaiting(coalesced),

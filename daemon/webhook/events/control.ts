@@ -16,7 +16,7 @@ import {
   toEventFile,
 } from './accepted-event.ts'
 import type { KeptPayloads } from './kept-payloads.ts'
-import { readPayload } from '../parse.ts'
+import { readPayload } from '../read-delivery.ts'
 import { readDelivery } from '../read-delivery.ts'
 
 /*

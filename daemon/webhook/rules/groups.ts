@@ -55,12 +55,9 @@ export const describeEmptyKey = (placeholder: string): string =>
 
 /** What identifies the comment that the answer updates: the key of `coalesce`, else the rule. */
 export const toUpdateKey = (
-  { update, path, name }: CompiledRule,
+  { path, name }: CompiledRule,
   coalesced: ReturnType<typeof toCoalesced>,
-): string | undefined => {
-  if (!update) return undefined
-  return typeof coalesced === 'object' ? coalesced.group : `${path} ${name ?? ''}`
-}
+): string => (typeof coalesced === 'object' ? coalesced.group : `${path} ${name ?? ''}`)
 
 type Group = {
   /** The newest event, until it runs. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { loadMultipart } from '../../../daemon/webhook/forms.ts'
-import { parse } from '../../../daemon/webhook/parse.ts'
+import { parse } from '../../../daemon/webhook/read-delivery.ts'
 import { verify } from '../../../daemon/webhook/signatures/verify.ts'
 
 /** The body and content type that Node's own `fetch` sends for a form. */

@@ -73,6 +73,7 @@ webhooks:
         detail:
           'webhook /webhook/a some has used up its max_runs of 2/hour; its events are filtered',
         hint: 'raise max_runs in webhooks.yaml, or wait',
+        about: { webhook: '/webhook/a' },
       },
     ])
     assert.deepEqual((await explain())?.[0], ['some', { limit: '2/hour', left: 0, isUsedUp: true }])

@@ -1,5 +1,5 @@
 import { checkBodyTimestamp } from '../../../daemon/webhook/read-delivery.ts'
-import { parse } from '../../../daemon/webhook/parse.ts'
+import { parse } from '../../../daemon/webhook/read-delivery.ts'
 import type { SignatureHeaders } from '../../../daemon/webhook/signatures/header.ts'
 import { prepareVerifier, verify } from '../../../daemon/webhook/signatures/verify.ts'
 import { DoorwardError } from '../../../shared/errors.ts'

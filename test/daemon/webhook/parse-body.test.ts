@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { parse } from '../../../daemon/webhook/parse.ts'
+import { parse } from '../../../daemon/webhook/read-delivery.ts'
 import { verify } from '../../../daemon/webhook/signatures/verify.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { presetScheme } from '../../../shared/signatures/presets.ts'
