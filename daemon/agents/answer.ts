@@ -1,3 +1,5 @@
+import { DoorwardError, type ErrorCode } from '../../shared/errors.ts'
+
 /** The answer of an agent; `cut` when it is longer than the `output_limit`. */
 export type Answer = {
   readonly text: string
@@ -18,3 +20,15 @@ export const cutTo = (text: string, limitBytes: number): Answer => {
 /** A cut answer with its mark. Half a character at the end is left out. */
 export const cutText = (bytes: Buffer, limitBytes: number): string =>
   `${new TextDecoder().decode(bytes, { stream: true })}\n[cut: longer than ${limitBytes} bytes]`
+
+/** Why there is no answer. The event also shows the program's own words, and the way out. */
+export const toAgentError = (
+  code: ErrorCode,
+  message: string,
+  { words = '', hint, cause }: { words?: string; hint?: string | undefined; cause?: unknown } = {},
+): DoorwardError =>
+  new DoorwardError(code, message, {
+    cause,
+    hint,
+    localDetail: `${message}${words && `: ${words}`}${hint === undefined ? '' : ` (${hint})`}`,
+  })

@@ -2,8 +2,8 @@ import { tmpdir } from 'node:os'
 import { agentClis } from '../../shared/agents/clis.ts'
 import type { CliAgent } from '../../shared/agents/schema.ts'
 import { getToolLevel } from '../../shared/agents/tools.ts'
-import { DoorwardError } from '../../shared/errors.ts'
-import { type Answer, cutTo } from './answer.ts'
+import type { DoorwardError } from '../../shared/errors.ts'
+import { type Answer, cutTo, toAgentError } from './answer.ts'
 import { NoAnswer } from './cli-output.ts'
 import { buildArgv, presets } from './cli-presets.ts'
 import {
@@ -74,10 +74,8 @@ const toFailure = ({ kind }: CliAgent, result: ProgramResult, words: string): Do
     result.exitCode === 0
       ? `${program} exited without a readable answer`
       : `${program} ${describeExit(result)}`
-  const reason = (result.redact(words) || getLastLines(result)).slice(0, maxReasonLength)
+  const shown = (result.redact(words) || getLastLines(result)).slice(0, maxReasonLength)
   const aboutLogin = /\b40[13]\b|authenticat|unauthori[sz]ed|api[ _-]?key|log(ged)? ?in|credential/i
-  const login = aboutLogin.test(reason) ? ` (${presets[kind].login})` : ''
-  return new DoorwardError('agent-failed', message, {
-    localDetail: `${message}${reason === '' ? '' : `: ${reason}`}${login}`,
-  })
+  const hint = aboutLogin.test(shown) ? presets[kind].login : undefined
+  return toAgentError('agent-failed', message, { words: shown, hint })
 }

@@ -1,5 +1,5 @@
 import { listSecrets } from '../../shared/config/environment.ts'
-import { DoorwardError } from '../../shared/errors.ts'
+import { toAgentError } from './answer.ts'
 
 /** Variables by which programs find their files and the user's language; no secrets. */
 const passedNames = [
@@ -83,9 +83,8 @@ export const getProviders = (added: Readonly<Record<string, string>>): Set<strin
 export const getRequired = (name: string, env: NodeJS.ProcessEnv): string => {
   const [value] = listSecrets([name], env)
   if (value !== undefined) return value.trim()
-  const message = `${name} is unset or empty`
   const hint = `set ${name} in .env of the home folder, or in the environment of the daemon`
-  throw new DoorwardError('agent-failed', message, { hint, localDetail: `${message} (${hint})` })
+  throw toAgentError('agent-failed', `${name} is unset or empty`, { hint })
 }
 
 /** The name to show in place of each secret: `token of github`. */

@@ -9,7 +9,7 @@ import { toPlainLine } from '../../shared/text.ts'
 import { withTimeLimit } from '../util/abort.ts'
 import { createByteCollector } from '../util/byte-budget.ts'
 import { textOfValue, valueAt, parseJson } from '../util/payload-path.ts'
-import { type Answer, cutText, cutTo } from './answer.ts'
+import { type Answer, cutText, cutTo, toAgentError } from './answer.ts'
 import { getRequired, hideSecrets } from './environment.ts'
 
 /** For the JSON around an answer. */
@@ -84,9 +84,7 @@ const toStatusError = ({ host }: URL, status: number, words: string): DoorwardEr
     status >= 300 && status < 400
       ? `${host} answered with a redirect (${status}), which is not followed`
       : `${host} answered ${status}`
-  return new DoorwardError('agent-failed', message, {
-    localDetail: words === '' ? message : `${message}: ${words}`,
-  })
+  return toAgentError('agent-failed', message, { words })
 }
 
 export type AgentResponse = {
@@ -183,9 +181,5 @@ const readResponse = async (
 
 const toConnectionError = ({ host }: URL, error: unknown): DoorwardError => {
   const { message, hint } = describeUnreachable(host, error)
-  return new DoorwardError('agent-failed', message, {
-    cause: error,
-    hint,
-    localDetail: `${message} (${hint})`,
-  })
+  return toAgentError('agent-failed', message, { cause: error, hint })
 }

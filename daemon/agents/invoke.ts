@@ -1,7 +1,6 @@
 import type { CommandAgent } from '../../shared/agents/schema.ts'
 import type { Agent } from '../../shared/config/schema.ts'
-import { DoorwardError } from '../../shared/errors.ts'
-import { type Answer, cutText, cutTo } from './answer.ts'
+import { type Answer, cutText, cutTo, toAgentError } from './answer.ts'
 import { runCli } from './cli-agent.ts'
 import { askHttp, type Question } from './http-agent.ts'
 import { askOpenAi } from './openai-agent.ts'
@@ -108,10 +107,7 @@ export const runCommand = async (
   )
   if (result.exitCode !== 0) {
     const message = `${agent.command[0]} ${describeExit(result)}`
-    const last = getLastLines(result)
-    throw new DoorwardError('agent-failed', message, {
-      localDetail: last === '' ? message : `${message}: ${last}`,
-    })
+    throw toAgentError('agent-failed', message, { words: getLastLines(result) })
   }
   const { note, cut, stdout } = result
   const text = cut ? cutText(stdout, agent.output_limit) : stdout.toString('utf8')

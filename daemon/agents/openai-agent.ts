@@ -1,10 +1,10 @@
 import type { OpenAiAgent } from '../../shared/agents/schema.ts'
-import { DoorwardError } from '../../shared/errors.ts'
+import type { DoorwardError } from '../../shared/errors.ts'
 import { joinUrl } from '../../shared/net.ts'
 import { retryAfterIn } from '../util/http-retry-after.ts'
 import { openFenceIn } from '../util/markdown-fence.ts'
 import { textAt, valueAt, parseJson } from '../util/payload-path.ts'
-import { type Answer, cutTo } from './answer.ts'
+import { type Answer, cutTo, toAgentError } from './answer.ts'
 import { getRequired } from './environment.ts'
 import { type AgentResponse, describeBody, postToAgent } from './http-agent.ts'
 
@@ -169,10 +169,7 @@ const describeStatus = (
 }
 
 const toFailure = (message: string, hint?: string, words = ''): DoorwardError =>
-  new DoorwardError('agent-failed', message, {
-    hint,
-    localDetail: `${message}${words && `: ${words}`}${hint === undefined ? '' : ` (${hint})`}`,
-  })
+  toAgentError('agent-failed', message, { hint, words })
 
 /**
  * Removes the thoughts before the answer, where the server does not separate them (llama.cpp and vLLM

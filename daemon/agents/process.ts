@@ -1,8 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { statSync } from 'node:fs'
 import { Writable } from 'node:stream'
-import { DoorwardError, systemCode } from '../../shared/errors.ts'
+import { type DoorwardError, systemCode } from '../../shared/errors.ts'
 import { isAlive } from '../../shared/home/lock.ts'
+import { toAgentError } from './answer.ts'
 import { longTimeout } from '../util/abort.ts'
 import { createByteCollector } from '../util/byte-budget.ts'
 
@@ -123,10 +124,7 @@ export const toFolderError = ({
   }
   const message = `cannot start ${argv[0] ?? ''}: its cwd ${cwd} ${problem}`
   const hint = 'create the folder, or name another: doorward config edit agents'
-  return new DoorwardError('agent-not-found', message, {
-    hint,
-    localDetail: `${message}; ${hint}`,
-  })
+  return toAgentError('agent-not-found', message, { hint })
 }
 
 /**

@@ -5,6 +5,7 @@ import { DoorwardError, systemCode } from '../../shared/errors.ts'
 import { expandTilde } from '../../shared/home/home.ts'
 import { networkVariables, proxyPasswords } from '../../shared/network/variables.ts'
 import { toPlainText } from '../../shared/text.ts'
+import { toAgentError } from './answer.ts'
 import { cleanEnvironment, collectSecrets, getProviders, hideSecrets } from './environment.ts'
 import type { Question } from './http-agent.ts'
 import type { RunProcess } from './orphans.ts'
@@ -130,7 +131,13 @@ export const runProgram = async (
     const redact = (text: string) => hideSecrets(toPlainText(text).trim(), secrets)
     if (result.reason !== 'exit') throw toStopError(program, { ...result, redact })
     if (confined.filter && isSandboxFault(result))
-      throw toSandboxError(program, { ...result, redact })
+      throw toAgentError(
+        'sandbox-unavailable',
+        `the sandbox of ${program.argv[0]} could not be made`,
+        {
+          words: getLastLines({ ...result, redact }),
+        },
+      )
     return { ...result, note, redact }
   } catch (error) {
     throw error instanceof DoorwardError ? error : toStartError(program, error)
@@ -166,26 +173,13 @@ const getWorkingFolder = ({ cwd, ownFolder }: Program, folder: string | undefine
 const isSandboxFault = ({ exitCode, stderr }: ProcessResult): boolean =>
   exitCode === 1 && stderr.subarray(0, 7).toString() === 'bwrap: '
 
-const toSandboxError = ({ argv }: Program, result: ProgramResult): DoorwardError => {
-  const message = `the sandbox of ${argv[0]} could not be made`
-  return new DoorwardError('sandbox-unavailable', message, {
-    localDetail: `${message}: ${getLastLines(result)}`,
-  })
-}
-
 const toStopError = ({ argv, timeoutMs }: Program, result: ProgramResult): DoorwardError => {
   const [name] = argv
-  const last = getLastLines(result)
-  const [code, message] =
-    result.reason === 'timeout'
-      ? ([
-          'agent-timeout',
-          `${name} took longer than ${timeoutMs / 1000} s and was stopped`,
-        ] as const)
-      : (['agent-stopped', `${name} was stopped because the daemon stops`] as const)
-  return new DoorwardError(code, message, {
-    localDetail: last === '' ? message : `${message}: ${last}`,
-  })
+  const words = getLastLines(result)
+  if (result.reason === 'stopped')
+    return toAgentError('agent-stopped', `${name} was stopped because the daemon stops`, { words })
+  const message = `${name} took longer than ${timeoutMs / 1000} s and was stopped`
+  return toAgentError('agent-timeout', message, { words })
 }
 
 const toStartError = ({ argv, install }: Program, error: unknown): DoorwardError => {
@@ -207,9 +201,5 @@ const toStartError = ({ argv, install }: Program, error: unknown): DoorwardError
     EAGAIN: 'too many processes run',
   }
   const message = `cannot start ${name}: ${(code && reasons[code]) ?? code ?? 'unknown reason'}`
-  return new DoorwardError('agent-not-found', message, {
-    cause: error,
-    hint,
-    localDetail: hint === undefined ? message : `${message}; ${hint}`,
-  })
+  return toAgentError('agent-not-found', message, { cause: error, hint })
 }

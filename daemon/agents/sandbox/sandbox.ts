@@ -4,9 +4,9 @@ import { isAbsolute, join } from 'node:path'
 import type { CliKind } from '../../../shared/agents/clis.ts'
 import type { CliAgent, CommandAgent } from '../../../shared/agents/schema.ts'
 import { getToolLevel, needsSandbox, wantsSandbox } from '../../../shared/agents/tools.ts'
-import { DoorwardError } from '../../../shared/errors.ts'
 import { getUserHome } from '../../../shared/home/home.ts'
 import { findSandboxFor, isInside, listHomes, wouldShow } from '../../../shared/sandbox/hidden.ts'
+import { toAgentError } from '../answer.ts'
 import type { Question } from '../http-agent.ts'
 import { buildBwrap } from './bwrap.ts'
 import { loginFiles } from './login-files.ts'
@@ -77,19 +77,12 @@ export const confine = async (
   const sandbox = await findSandboxFor(run.cwd, homes, ours)
   if ('missing' in sandbox) {
     if (!wish.required) return { argv: run.argv, note: `there was no sandbox: ${sandbox.missing}` }
-    throw noSandbox(sandbox)
+    const { missing, hint } = sandbox
+    throw toAgentError('sandbox-unavailable', `there is no sandbox: ${missing}`, { hint })
   }
   const room = await furnish(wish, run, homes, sandbox.program)
   if (sandbox.kind === 'sandbox-exec') return { argv: buildSandboxExec(room) }
   return { argv: buildBwrap(room), filter: buildSocketFilter(process.arch) }
-}
-
-const noSandbox = ({ missing, hint }: { missing: string; hint: string }): DoorwardError => {
-  const message = `there is no sandbox: ${missing}`
-  return new DoorwardError('sandbox-unavailable', message, {
-    hint,
-    localDetail: `${message}; ${hint}`,
-  })
 }
 
 /** Variables of the desktop, and for temporary files, which go to `/tmp` or the folder of the run. */

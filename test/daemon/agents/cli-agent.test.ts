@@ -92,7 +92,7 @@ describe('an agent program that doorward knows', () => {
     assert.equal(error.code, 'agent-not-found')
     assert.match(
       error.localDetail ?? '',
-      /no such program on the daemon's PATH; install it with: npm install -g @openai\/codex;/,
+      /no such program on the daemon's PATH \(install it with: npm install -g @openai\/codex;/,
     )
   })
 

@@ -200,7 +200,7 @@ console.log(JSON.stringify({ type: 'result', is_error: false, result: JSON.strin
       for (const more of [{ sandbox: 'required' }, { sandbox: 'auto', network: 'off' }] as const) {
         const error = await getFailure(command(['echo', 'hi'], more, env))
         assert.equal(error.code, 'sandbox-unavailable')
-        assert.match(error.localDetail ?? '', /bwrap.* is not on .*; install it: sudo apt install/)
+        assert.match(error.localDetail ?? '', /bwrap.* is not on .* \(install it: sudo apt install/)
       }
     })
 
@@ -214,7 +214,7 @@ console.log(JSON.stringify({ type: 'result', is_error: false, result: JSON.strin
       const error = await getFailure(command(['echo', 'hi'], {}, env))
       assert.match(
         error.localDetail ?? '',
-        /lets .*bwrap create no namespaces: bwrap: setting up uid map: Permission denied; allow user namespaces/,
+        /lets .*bwrap create no namespaces: bwrap: setting up uid map: Permission denied \(allow user namespaces/,
       )
     })
 
