@@ -1,4 +1,5 @@
 import { getKeySource } from '../../../shared/signatures/scheme.ts'
+import type { Status } from '../../../shared/api.ts'
 import type { Config } from '../../../shared/config/load.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { findUserHome } from '../../../shared/home/home.ts'
@@ -71,7 +72,7 @@ const printPage = async ({ terminal }: Context, { checks }: DoctorResult): Promi
 
 const printDocument = async (
   { home, terminal }: Context,
-  { checks, config }: DoctorResult,
+  { checks, ...sources }: DoctorResult,
   online: boolean,
 ): Promise<void> => {
   const facts = {
@@ -84,7 +85,7 @@ const printDocument = async (
   const userHome = findUserHome() ?? ''
   const isWithin = userHome !== '' && home.root.startsWith(`${userHome}/`)
   const root = isWithin ? [] : [[home.root, '<home>'] as const]
-  terminal.printJson(toDocument(checks, facts, [...root, ...listPrivateTexts(config, userHome)]))
+  terminal.printJson(toDocument(checks, facts, [...root, ...listPrivateTexts(sources, userHome)]))
 }
 
 /** The output of `doctor --json`. People share it, so it contains nothing private. */
@@ -121,21 +122,41 @@ export const toDocument = (
   }
 }
 
+type PrivateSources = {
+  readonly config: Config | undefined
+  readonly status: Pick<Status, 'webhooks'> | undefined
+}
+
 /** The public address, recipients, and paths of unsigned webhooks, which are their only secret. */
-export const listPrivateTexts = (config: Config | undefined, userHome: string): PrivateText[] => [
-  [userHome, '~'],
-  ...(config?.gateway.server.public_url === undefined
-    ? []
-    : [[config.gateway.server.public_url, '<public url>'] as const]),
-  // These targets name people and places; others are names of gateway.yaml.
-  ...(config?.webhooks ?? [])
-    .flatMap(({ rules }) => rules.flatMap(({ targets }) => targets))
-    .filter(({ kind }) => !['none', 'log', 'notify', 'file', 'discord', 'http'].includes(kind))
-    .map(({ kind, text }) => [text, `${kind}:<target>`] as const),
-  ...(config?.webhooks ?? [])
-    .filter(({ scheme, secretNames }) => secretNames.length === 0 && !getKeySource(scheme))
-    .map(({ path }) => [path, '<unsigned webhook>'] as const),
-]
+export const listPrivateTexts = (
+  { config, status }: PrivateSources,
+  userHome: string,
+): PrivateText[] => {
+  const publicUrl = config?.gateway.server.public_url
+  const webhooks = config?.webhooks ?? []
+  const used = status?.webhooks ?? []
+  const targets = [
+    ...webhooks.flatMap(({ rules }) => rules.flatMap((rule) => rule.targets)),
+    ...used.flatMap(({ deliverTo }) =>
+      deliverTo.map((text) => ({ text, kind: text.split(':')[0] ?? '' })),
+    ),
+  ]
+  const unsigned = [
+    ...webhooks.filter(
+      ({ scheme, secretNames }) => secretNames.length === 0 && !getKeySource(scheme),
+    ),
+    ...used.filter(({ secret }) => secret === 'none'),
+  ]
+  return [
+    [userHome, '~'],
+    ...(publicUrl === undefined ? [] : [[publicUrl, '<public url>'] as const]),
+    // These targets name people and places; others are names of gateway.yaml.
+    ...targets
+      .filter(({ kind }) => !['none', 'log', 'notify', 'file', 'discord', 'http'].includes(kind))
+      .map(({ kind, text }) => [text, `${kind}:<target>`] as const),
+    ...unsigned.map(({ path }) => [path, '<unsigned webhook>'] as const),
+  ]
+}
 
 type Page = Pick<Terminal, 'columns' | 'paint'>
 

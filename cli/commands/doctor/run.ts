@@ -1,3 +1,4 @@
+import type { Status } from '../../../shared/api.ts'
 import {
   type Check,
   checkGroups,
@@ -29,6 +30,8 @@ import { checkTray, collectDesktop } from './tray.ts'
 export type DoctorResult = {
   readonly checks: readonly Check[]
   readonly config: Config | undefined
+  /** Of the daemon, which may use another configuration than the files have now. */
+  readonly status: Status | undefined
 }
 
 export type DoctorContext = Asker & {
@@ -70,14 +73,15 @@ export const runChecks = async (context: DoctorContext): Promise<DoctorResult> =
   const order = (check: Check) => checkGroups.indexOf(check.group)
   return {
     checks: all.flat().toSorted((a, b) => order(a) - order(b)),
-    config: await settledConfig(configuration),
+    config: (await settled(configuration))?.config,
+    status: (await settled(daemon))?.status,
   }
 }
 
-/** Undefined also where reading it hangs. */
-const settledConfig = async (configuration: ReturnType<typeof collectConfiguration>) => {
-  const read = await within(0, configuration).catch(() => 'late' as const)
-  return read === 'late' ? undefined : read.value.config
+/** Undefined for a promise that was rejected, or hangs. */
+const settled = async <Value>(promise: Promise<Value>): Promise<Value | undefined> => {
+  const found = await within(0, promise).catch(() => 'late' as const)
+  return found === 'late' ? undefined : found.value
 }
 
 const ask = async (

@@ -320,12 +320,19 @@ describe('doctor in a home where something is wrong', () => {
   })
 
   it('checks with the configuration that the daemon uses while the files are broken', async () => {
-    const daemon = await startDaemon({ webhooks: webhooks(), env: good })
+    const daemon = await startDaemon({
+      agents: 'agents: { codex: { kind: codex, args: [--full-auto] } }\n',
+      webhooks:
+        'webhooks: [{ path: /open-7f3, agent: codex, prompt_template: "{{event.x}}", deliver_to: "slack:#board" }]\n',
+    })
     await writeFile(join(daemon.home.config, 'webhooks.yaml'), 'webhooks: [\n')
-    const { code, of } = await examined(daemon.home)
+    const { code, of, stdout } = await examined(daemon.home)
     await daemon.stop()
+    const [risk] = of('agents', 'permissions')
+    assert.match(risk?.detail ?? '', /<unsigned webhook> .*\(slack:<target>\)/)
+    assert.doesNotMatch(stdout, /open-7f3|#board/)
     assert.deepEqual([code, of('configuration')[0]?.status], [1, 'error'])
-    assert.deepEqual([of('secrets')[0]?.status, of('agents', 'echo')[0]?.status], ['skipped', 'ok'])
+    assert.equal(of('secrets')[0]?.status, 'skipped')
   })
 
   it('takes names of webhooks for the privacy check only', async () => {

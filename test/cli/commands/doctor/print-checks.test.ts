@@ -115,7 +115,7 @@ describe('doctor: the private texts', () => {
       ),
       {},
     )
-    assert.deepEqual(listPrivateTexts(config, '/home/jane'), [
+    assert.deepEqual(listPrivateTexts({ config, status: undefined }, '/home/jane'), [
       ['/home/jane', '~'],
       ['https://t.example', '<public url>'],
       ['slack:#board', 'slack:<target>'],
