@@ -36,8 +36,8 @@ export const checkRoutes = (parts: ChecksParts): Router => {
 }
 
 /**
- * Checks what this daemon works with: programs and servers of agents, logins, targets, the tunnel. With
- * `online` it asks them by requests that leave nothing behind. Changes nothing, and ends within the limit.
+ * Checks what this daemon works with: programs and servers of agents, logins, targets, the tunnel. `online`
+ * asks them by requests that leave nothing behind. Changes nothing, and ends within the limit.
  */
 const runChecks = async (parts: ChecksParts, online: boolean): Promise<Checks> => {
   const { live, home, oauth, intake, tunnel, hooks, startedAt } = parts
@@ -84,7 +84,7 @@ const runChecks = async (parts: ChecksParts, online: boolean): Promise<Checks> =
   }
 }
 
-/** What a reload could not apply. */
+/** Changes of the configuration that a reload could not apply. */
 const checkLiveConfig = (live: ChecksParts['live']): Check[] =>
   live
     .problems()

@@ -78,6 +78,7 @@ describe('a tunnel that hides what it is', () => {
       ['GET', '/status'],
       ['GET', '/oauth/tokens/github/access'],
       ['POST', '/daemon/shutdown'],
+      ['POST', '/checks?online'],
       ['POST', '/oauth/start'],
       ['GET', '/events/view/' + 'A'.repeat(43)],
     ] as const) {

@@ -94,7 +94,7 @@ const put = (payload: Node, path: Path, value: unknown): void => {
   for (const [position, name] of names.slice(0, -1).entries()) {
     const next = Object.hasOwn(node, name) ? node[name] : undefined
     const isList = path[position + 1] === each
-    // What stood there as a text of its own is asked for deeper down as well.
+    // A template may use both a value and a field below it.
     const inner =
       typeof next === 'object' && next !== null
         ? (next as Node)
@@ -108,7 +108,7 @@ const put = (payload: Node, path: Path, value: unknown): void => {
 
 const makeNode = (isList: boolean, map: Node): Node => (isList ? Object.assign([], map) : map)
 
-/** Where an event could leave files: our home, the agents' folders, temporary folders. */
+/** The folders where an event could leave files: our home, those of the agents, temporary ones. */
 export const listPlaces = (home: Home, webhooks: readonly Webhook[]): string[] => {
   const agents = webhooks.flatMap(({ rules }) => rules.map(({ agent }) => agent))
   const own = agents.map((agent) =>

@@ -1,11 +1,10 @@
-import { open, readdir, readFile, stat } from 'node:fs/promises'
-import { join } from 'node:path'
+import { open, readFile } from 'node:fs/promises'
 import type { DaemonFile, Status } from '../../../shared/api.ts'
 import type { Client } from '../../../shared/client/client.ts'
 import { readDaemonFile } from '../../../shared/client/discovery.ts'
 import type { Gateway } from '../../../shared/config/schema.ts'
 import { getStderrPath } from '../../../shared/client/spawn.ts'
-import { DoorwardError, errorName, systemCode } from '../../../shared/errors.ts'
+import { DoorwardError, errorName } from '../../../shared/errors.ts'
 import type { Home } from '../../../shared/home/home.ts'
 import { readLockOwner, isAlive } from '../../../shared/home/lock.ts'
 import { formatDuration } from '../../../shared/text.ts'
@@ -79,7 +78,7 @@ const toFailure = (error: unknown): NonNullable<DaemonFacts['failure']> => {
 
 const remote = ['machines', 'agents', 'logins', 'targets', 'tunnel'] as const
 
-/** What the daemon checks; without its answer why nothing of it was checked. */
+/** Asks the daemon for its checks; without an answer each of its groups says why it was not checked. */
 export const askChecks = async (
   { client }: DaemonFacts,
   queue: Gateway['queue'] | undefined,
@@ -105,8 +104,6 @@ export const askChecks = async (
 }
 
 type LogFacts = {
-  /** Size of all files in `logs/`. */
-  readonly bytes: number
   /** Starts and orderly exits in the log of the last day. */
   readonly starts: number
   readonly exits: number
@@ -117,27 +114,14 @@ type LogFacts = {
 const tailBytes = 512 * 1024
 const dayMs = 86_400_000
 
-/** Collects sizes and counts of the daemon's log, and the standard error of its last start. */
-const collectLog = async (home: Home, now: number): Promise<LogFacts> => {
-  const names = await readdir(home.logs).catch((error: unknown) => {
-    if (systemCode(error) === 'ENOENT') return []
-    throw error
-  })
-  const sizes = await Promise.all(
-    names.map(async (name) =>
-      stat(join(home.logs, name)).then(
-        ({ size }) => size,
-        () => 0,
-      ),
-    ),
-  )
-  const messages = messagesSince(await readTail(home.log), now - dayMs)
-  const of = (...wanted: string[]) => messages.filter((text) => wanted.includes(text)).length
+/** Counts starts in the daemon's log, and reads the standard error of its last start. */
+const collectLog = async (home: Home): Promise<LogFacts> => {
+  const messages = messagesSince(await readTail(home.log), Date.now() - dayMs)
+  const count = (...wanted: string[]) => messages.filter((text) => wanted.includes(text)).length
   return {
-    bytes: sizes.reduce((sum, size) => sum + size, 0),
-    starts: of('listening'),
+    starts: count('listening'),
     // `finished`: after a restart, by the old process.
-    exits: of('stopped', 'finished'),
+    exits: count('stopped', 'finished'),
     lastWords: (await readFile(getStderrPath(home), 'utf8').catch(() => '')).slice(0, 64 * 1024),
   }
 }
@@ -168,14 +152,12 @@ const messagesSince = (text: string, since: number): string[] =>
 
 const { ok, warning, error, skipped } = checksFor('daemon')
 
-/** The daemon keeps five files of 10 MB. */
-const largeLog = 80 * 1024 * 1024
 const slowMs = 1000
 
 /** Checks that the daemon runs, answers and has our version, and looks for crashes in its log. */
 export const checkDaemon = async (facts: DaemonFacts, home: Home): Promise<Check[]> => [
   ...checkProcess(facts),
-  ...checkLog(facts, await collectLog(home, Date.now())),
+  ...checkLog(facts, await collectLog(home)),
 ]
 
 const checkProcess = ({
@@ -227,20 +209,10 @@ const checkProcess = ({
   ]
 }
 
-const checkLog = (
-  { isAlive }: DaemonFacts,
-  { bytes, starts, exits, lastWords }: LogFacts,
-): Check[] => {
+const checkLog = ({ isAlive }: DaemonFacts, { starts, exits, lastWords }: LogFacts): Check[] => {
   const crashes = starts - exits - (isAlive ? 1 : 0)
   const words = firstWords(lastWords)
   return [
-    bytes > largeLog
-      ? warning(
-          'log',
-          `logs/ holds ${formatSize(bytes)}`,
-          'remove old files in logs/ of the home folder',
-        )
-      : ok('log', bytes === 0 ? 'empty' : `${formatSize(bytes)} in logs/`),
     crashes > 0
       ? warning(
           'crashes',
@@ -259,9 +231,6 @@ const checkLog = (
         ]),
   ]
 }
-
-const formatSize = (bytes: number): string =>
-  bytes < 1024 * 1024 ? `${Math.ceil(bytes / 1024)} kB` : `${Math.round(bytes / 1024 / 1024)} MB`
 
 /** Our own first line, or the class of another error: its message may contain anything. */
 const firstWords = (text: string): string | undefined => {

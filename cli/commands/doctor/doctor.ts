@@ -21,8 +21,8 @@ export type DoctorOptions = {
 }
 
 /**
- * Checks for problems, with or without a daemon, and prints their fixes; exit code 1 on an error. With
- * `privacy`, checks what an event leaves on disk instead. Throws `usage`.
+ * Checks for problems, with or without a daemon, and prints their fixes; exit code 1 on an error. `privacy`
+ * checks what an event leaves on disk instead. Throws `usage`.
  */
 export const doctor = async (
   context: Context,

@@ -11,8 +11,8 @@ type PortFacts = {
   /** The key of gateway.yaml. */
   readonly setting: string
   readonly port: number
-  /** `held` by a process that listens there; the others say why nobody can. `any`: no port is named. */
-  readonly is: 'any' | 'free' | 'held' | 'forbidden' | 'no-address' | 'unknown'
+  /** `used` by a process that listens there; the others say why no process can. `any`: no port is named. */
+  readonly is: 'any' | 'free' | 'used' | 'forbidden' | 'no-address' | 'unknown'
   readonly holder?: ListeningProcess
   readonly occupant?: Listener
 }
@@ -57,7 +57,7 @@ const collectPort = async (host: string, port: number): Promise<Found> => {
     within(1500, identifyListener(`http://${toLocalHost(host)}:${port}`, undefined)),
   ])
   return {
-    is: 'held',
+    is: 'used',
     ...(holder !== 'late' && holder.value && { holder: holder.value }),
     ...(occupant !== 'late' && { occupant: occupant.value }),
   }
@@ -105,8 +105,8 @@ const checkPort = (facts: PortFacts, daemon: Running | undefined): Check => {
         `the daemon does not listen on ${port}, as configured${what === 'main' && daemon.url !== undefined ? `, but at ${daemon.url}` : ''}`,
         'doorward daemon restart',
       )
-    case 'held':
-      return checkHeld(facts, name, daemon)
+    case 'used':
+      return checkUsed(facts, name, daemon)
     case 'forbidden':
       return error(
         name,
@@ -124,7 +124,7 @@ const checkPort = (facts: PortFacts, daemon: Running | undefined): Check => {
   }
 }
 
-const checkHeld = (
+const checkUsed = (
   { what, setting, port, holder, occupant }: PortFacts,
   name: string,
   daemon: Running | undefined,

@@ -30,7 +30,7 @@ import { checkTray, collectDesktop } from './tray.ts'
 export type DoctorResult = {
   readonly checks: readonly Check[]
   readonly config: Config | undefined
-  /** Of the daemon, which may use another configuration than the files have now. */
+  /** The daemon may use another configuration than the files have now. */
   readonly status: Status | undefined
 }
 

@@ -116,61 +116,34 @@ describe('cli: doctor --privacy', () => {
 })
 
 describe('canaryPayload', () => {
-  it('brings the canary to every path of the template, and the filter its values', () => {
+  const ruleOf = (entry: string) => {
     const { webhooks: checked } = checkConfig(
       readYaml('gateway.yaml', ''),
       readYaml('agents.yaml', 'agents: { echo: { kind: echo } }'),
-      readYaml(
-        'webhooks.yaml',
-        `webhooks: [{ path: /a, agent: echo, prompt_template: "{{event.a}} {{event.a.b}} {{event.c.0.d}} {{event.e}}", filter: { e: [1, 2], f.g: true } }]`,
-      ),
+      readYaml('webhooks.yaml', `webhooks:\n  - path: /a\n    agent: echo\n${entry}`),
       {},
     )
-    const [webhook] = checked
-    assert.ok(webhook)
-    assert.deepEqual(canaryPayload(webhook.rules[0], 'X'), {
+    const [rule] = checked[0]?.rules ?? []
+    assert.ok(rule)
+    return rule
+  }
+
+  it('brings the canary to every path of the template, through loops and assigned names too', () => {
+    const rule = ruleOf(
+      `    prompt_template: '{{event.a}} {{event.a.b}} {% for c in event.commits %}{{ c.author.name }}{% endfor %}{% assign o = event.data.object %}{{ o.id | upcase }}'\n    filter: { e: [1, 2], f.g: true }\n`,
+    )
+    assert.deepEqual(JSON.parse(JSON.stringify(canaryPayload(rule, 'X'))), {
       doorward_canary: 'X',
       a: { text: 'X', b: 'X' },
-      c: { 0: { d: 'X' } },
+      commits: [{ author: { name: 'X' } }],
+      data: { object: { text: 'X', id: 'X' } },
       e: '1',
       f: { g: 'true' },
     })
   })
 
-  it('brings it through loops and assigned names', () => {
-    const prompt =
-      '{% for c in event.commits %}{{ c.author.name }}{% endfor %}{% assign o = event.data.object %}{{ o.id | upcase }}'
-    const { webhooks: checked } = checkConfig(
-      readYaml('gateway.yaml', ''),
-      readYaml('agents.yaml', 'agents: { echo: { kind: echo } }'),
-      readYaml(
-        'webhooks.yaml',
-        JSON.stringify({ webhooks: [{ path: '/a', agent: 'echo', prompt_template: prompt }] }),
-      ),
-      {},
-    )
-    const [webhook] = checked
-    assert.ok(webhook)
-    assert.deepEqual(JSON.parse(JSON.stringify(canaryPayload(webhook.rules[0], 'X'))), {
-      doorward_canary: 'X',
-      commits: [{ author: { name: 'X' } }],
-      data: { object: { text: 'X', id: 'X' } },
-    })
-  })
-})
-
-describe('the payload of a canary', () => {
   it('passes the tests of a filter', () => {
-    const { webhooks: checked } = checkConfig(
-      readYaml('gateway.yaml', ''),
-      readYaml('agents.yaml', 'agents: { echo: { kind: echo } }'),
-      readYaml(
-        'webhooks.yaml',
-        `
-webhooks:
-  - path: /a
-    agent: echo
-    prompt_template: '{{event.title}} {{event.labels[*].name}}'
+    const rule = ruleOf(`    prompt_template: '{{event.title}} {{event.labels[*].name}}'
     filter:
       labels[*].name: { not: wip, glob: 'b*g' }
       meta["a.b"]: { contains: x }
@@ -180,12 +153,7 @@ webhooks:
       body: { regex: ^/review }
       any: [{ action: [opened, closed] }, { none: [{ action: x }] }]
       none: [{ draft: true }]
-`,
-      ),
-      {},
-    )
-    const [rule] = checked[0]?.rules ?? []
-    assert.ok(rule)
+`)
     const payload: unknown = JSON.parse(JSON.stringify(canaryPayload(rule, 'X')))
     assert.equal(firstMismatch(scopeOf(payload), rule.filter), undefined)
     assert.match(JSON.stringify(payload), /"title":"X"/)
