@@ -13,6 +13,7 @@ import {
   type Sources,
   getValues,
 } from './completion-values.ts'
+import { withDeadline } from '../../shared/deadline.ts'
 
 /** Prints the completion script of a shell, which calls `doorward __complete`. */
 export const printCompletion = async (
@@ -36,10 +37,9 @@ type Answer = { readonly candidates: readonly Candidate[]; readonly directive?: 
  */
 export const complete = async (program: Command, words: readonly string[]): Promise<void> => {
   const place = findPlace(program, words.slice(0, -1), words.at(-1) ?? '')
-  const late = new Promise<Answer>((resolve) =>
-    setTimeout(() => resolve({ candidates: listFixed(place) }), longestMs),
-  )
-  const { candidates, directive } = await Promise.race([computeCompletion(place), late])
+  const computed = computeCompletion(place)
+  const late = (): Answer => ({ candidates: listFixed(place) })
+  const { candidates, directive } = await withDeadline(longestMs, computed, late)
   const lines = candidates.map(({ value, note }) => `${place.before}${value}\t${shortNote(note)}`)
   const all = [...lines, ...(directive ? [`:${directive}`] : [])]
   process.stdout.write(all.map((line) => `${line}\n`).join(''), () => process.exit(0))

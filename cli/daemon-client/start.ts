@@ -18,6 +18,7 @@ import { exitFailed, exitUnreachable, exitUnusable } from '../exit-code.ts'
 import { findRunningDaemon } from './connect.ts'
 import { pause } from '../terminal/spinner.ts'
 import { logLine, readTail } from './log-tail.ts'
+import { withDeadline } from '../../shared/deadline.ts'
 
 const startTimeoutMs = 20_000
 
@@ -115,12 +116,7 @@ const withLog = async (message: string, home: Home, since: string): Promise<stri
 
 /** The daemon reports to a parent over IPC when it listens, or why it does not, so nothing is polled. */
 const waitUntilListening = async (child: ChildProcess): Promise<'listening' | 'late' | Ended> => {
-  const result = await new Promise<'listening' | 'late' | Ended>((resolve) => {
-    const timer = setTimeout(() => resolve('late'), startTimeoutMs)
-    const settle = (value: 'listening' | Ended) => {
-      clearTimeout(timer)
-      resolve(value)
-    }
+  const ready = new Promise<'listening' | Ended>((settle) => {
     let failure: StartFailure | undefined
     child.once('message', (message: StartMessage) => {
       if ('code' in message) failure = message
@@ -134,6 +130,7 @@ const waitUntilListening = async (child: ChildProcess): Promise<'listening' | 'l
       else end()
     })
   })
+  const result = await withDeadline(startTimeoutMs, ready, () => 'late' as const)
   if (child.connected) child.disconnect()
   child.unref()
   return result

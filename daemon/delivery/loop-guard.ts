@@ -2,6 +2,7 @@ import { createHmac } from 'node:crypto'
 import { constantTimeEqual } from '../../shared/constant-time.ts'
 import { textAt } from '../util/payload-path.ts'
 import { BoundedMap } from '../util/bounded-map.ts'
+import { withDeadline } from '../../shared/deadline.ts'
 
 /*
  * Events about messages and comments that this home wrote are ignored: else an answer would trigger the
@@ -76,7 +77,9 @@ export class OwnMessages {
    * is pending.
    */
   posted(): Promise<void> | undefined {
-    return this.#pending.size === 0 ? undefined : waitAtMost([...this.#pending], this.#waitMs)
+    if (this.#pending.size === 0) return undefined
+    const settled = Promise.allSettled(this.#pending).then(() => undefined)
+    return withDeadline(this.#waitMs, settled, () => undefined)
   }
 
   /** Takes a commit status before it is set: GitHub gives it no place for a mark. */
@@ -147,13 +150,6 @@ const toStatusName = ({ sha, context, description, state }: CommitStatus): strin
 
 const toMessageName = (channel: string | undefined, ts: string | undefined): string | undefined =>
   channel === undefined || ts === undefined ? undefined : `${channel} ${ts}`
-
-const waitAtMost = async (pending: readonly Promise<unknown>[], ms: number): Promise<void> => {
-  let timer: NodeJS.Timeout | undefined
-  const timeout = new Promise<void>((resolve) => (timer = setTimeout(resolve, ms)))
-  await Promise.race([Promise.allSettled(pending), timeout])
-  clearTimeout(timer)
-}
 
 export type CommentMarks = {
   /** A hidden line that identifies our comment: it names event and part. */

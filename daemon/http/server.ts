@@ -16,6 +16,7 @@ import type { Log } from '../log/log.ts'
 import { headerValues } from './guard.ts'
 import { problemMediaType, toProblem } from './problem.ts'
 import { sendJson } from './respond.ts'
+import { withDeadline } from '../../shared/deadline.ts'
 
 /** `host port`, as configured; for port 0 with what it is for. */
 export type Place = string
@@ -110,9 +111,11 @@ export class Listeners {
           NetServer.prototype.close.call(server, () => resolve())
         }),
     )
-    const timer = setTimeout(() => this.#closeAllConnections(), limitMs)
-    await Promise.all(closed)
-    clearTimeout(timer)
+    const done = Promise.all(closed)
+    await withDeadline(limitMs, done, async () => {
+      this.#closeAllConnections()
+      await done
+    })
   }
 
   /** Closes the connections that are left after `leave`, those with a request in progress after 500 ms. */
@@ -247,9 +250,10 @@ const closeServer = async (server: Server): Promise<void> => {
   if (!server.listening) return
   const closed = new Promise<void>((resolve) => server.close(() => resolve()))
   server.closeIdleConnections()
-  const timer = setTimeout(() => server.closeAllConnections(), closeDelayMs)
-  await closed
-  clearTimeout(timer)
+  await withDeadline(closeDelayMs, closed, async () => {
+    server.closeAllConnections()
+    await closed
+  })
 }
 
 /** The address of a server; undefined while it does not listen. */

@@ -20,6 +20,7 @@ import { createGithubHooks } from './github-hooks.ts'
 import { createGitlabHooks } from './gitlab-hooks.ts'
 import type { PastDelivery, PastApi, SenderHook, SenderApi } from './sender-api.ts'
 import { createStripePast } from './stripe-past.ts'
+import { withDeadline } from '../../shared/deadline.ts'
 
 /** For a hook whose deliveries are only read: no name in .invalid ever leads anywhere (RFC 6761). */
 const nowhere = 'https://doorward.invalid'
@@ -108,9 +109,7 @@ export class Hooks {
     const arrival = this.#nextEvent(path, AbortSignal.any([signal, control.signal]))
     try {
       await sender.pingHook(own, signal)
-      const timer = setTimeout(() => control.abort(), this.#parts.pingMs ?? pingMs)
-      const event = await arrival
-      clearTimeout(timer)
+      const event = await withDeadline(this.#parts.pingMs ?? pingMs, arrival, () => undefined)
       if (event) return { arrived: true, event }
     } finally {
       control.abort()

@@ -1,3 +1,5 @@
+import { withDeadline } from '../../shared/deadline.ts'
+
 /** Runs the tasks of one key one after the other, and those of different keys in parallel. */
 export type KeyedMutex = <Result>(key: string, task: () => Promise<Result>) => Promise<Result>
 
@@ -36,11 +38,6 @@ export const trackPending = (): Unfinished => {
       work.then(remove, remove)
       return work
     },
-    settled: async (limitMs) => {
-      let timer: NodeJS.Timeout | undefined
-      const limit = new Promise<void>((resolve) => (timer = setTimeout(resolve, limitMs)))
-      await Promise.race([untilIdle(), limit])
-      clearTimeout(timer)
-    },
+    settled: async (limitMs) => withDeadline(limitMs, untilIdle(), () => undefined),
   }
 }

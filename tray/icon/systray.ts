@@ -6,6 +6,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
 import type { Row } from '../menu.ts'
 import { escapeLabel } from '../text.ts'
+import { withDeadline } from '../../shared/deadline.ts'
 
 /* oxlint-disable no-underscore-dangle -- names of systray2 */
 
@@ -96,9 +97,10 @@ export const startSystray = async (
   const stop = async (): Promise<void> => {
     if (!isAlive()) return
     ignoreFailure(systray.sendAction({ type: 'exit' }))
-    const timer = setTimeout(() => child.kill('SIGKILL'), stopTimeoutMs)
-    await ended
-    clearTimeout(timer)
+    await withDeadline(stopTimeoutMs, ended, async () => {
+      child.kill('SIGKILL')
+      await ended
+    })
   }
   // Otherwise it runs on without an icon; `keepIcon` starts it again.
   void missedPanel.then(stop)
@@ -198,12 +200,8 @@ const waitUntilReady = async (
   })
   child.stdin?.on('error', () => undefined)
   const ended = awaitExit(child)
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<string>((resolve) => {
-    timer = setTimeout(() => resolve('it took too long'), readyTimeoutMs)
-  })
-  const ending = await Promise.race([ready, ended, late])
-  clearTimeout(timer)
+  const over = Promise.race([ready, ended])
+  const ending = await withDeadline(readyTimeoutMs, over, () => 'it took too long')
   if (failure.error === undefined && ending === undefined) return { child, ended, missedPanel }
   child.kill('SIGKILL')
   throw toTrayError(stderr, systemCode(failure.error) ?? ending ?? 'unknown reason')

@@ -1,6 +1,7 @@
 import type { Note } from './note.ts'
 import { type Backend, NotifyFailure, type NotifyFailureKind } from './backend.ts'
 import type { Action } from '../action.ts'
+import { withDeadline } from '../../shared/deadline.ts'
 
 /*
  * Sends notifications to the desktop, one after the other. While the service is away or hangs, the newest
@@ -62,8 +63,8 @@ export class Notifier {
   async stop(): Promise<void> {
     this.#stopping.abort()
     clearTimeout(this.#retryTimer)
-    const limit = new Promise<void>((resolve) => setTimeout(resolve, this.#limits.stopMs).unref())
-    await Promise.race([limit, Promise.all([this.#options.backend.stop(), this.#sending])])
+    const stopped = Promise.all([this.#options.backend.stop(), this.#sending])
+    await withDeadline(this.#limits.stopMs, stopped, () => undefined)
   }
 
   /** Keeps the newest notes, and the last of those with the same key. */

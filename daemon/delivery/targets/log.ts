@@ -2,6 +2,7 @@ import { fstatSync } from 'node:fs'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { toPlainText } from '../../../shared/text.ts'
 import type { AgentReply } from '../sender.ts'
+import { withDeadline } from '../../../shared/deadline.ts'
 
 /**
  * Prints a reply on the daemon's standard output, without escape sequences. Returns a note when that output is
@@ -29,13 +30,11 @@ const write = async (block: string): Promise<void> => {
   // Without a listener, EPIPE would end the daemon.
   if (process.stdout.listenerCount('error') === 0) process.stdout.on('error', () => undefined)
   if (process.stdout.writableLength > maxUnreadBytes) throw toUnreadError()
-  await new Promise<void>((resolve, reject) => {
-    const timer = setTimeout(() => reject(toUnreadError()), unreadMs)
-    process.stdout.write(block, (error) => {
-      clearTimeout(timer)
-      if (error) reject(toUnreadError(error))
-      else resolve()
-    })
+  const written = new Promise<void>((resolve, reject) => {
+    process.stdout.write(block, (error) => (error ? reject(toUnreadError(error)) : resolve()))
+  })
+  await withDeadline(unreadMs, written, () => {
+    throw toUnreadError()
   })
 }
 

@@ -13,6 +13,7 @@ import { isFromFuture, isRenewable, validityMs, wantedMs } from './refresh-time.
 import { createRefresh, needsLogin, notLoggedIn } from './refresh.ts'
 import type { TokenRecord } from './token-record.ts'
 import { TokenCache, tokenProviders } from './token-store.ts'
+import { withDeadline } from '../../../shared/deadline.ts'
 
 /** How long a reader waits for a refresh while the stored token is still valid. */
 const patienceMs = 5000
@@ -129,9 +130,11 @@ export class TokenBroker implements Tokens {
   async close(limitMs = closeLimitMs): Promise<void> {
     // A user who has freed space on a full disk may well restart the daemon next.
     this.#saveUnsaved()
-    const timer = setTimeout(() => this.#abort.abort(), limitMs)
-    await this.#scheduler.close()
-    clearTimeout(timer)
+    const closed = this.#scheduler.close()
+    await withDeadline(limitMs, closed, async () => {
+      this.#abort.abort()
+      await closed
+    })
     this.#abort.abort()
   }
 
@@ -190,28 +193,13 @@ export class TokenBroker implements Tokens {
     if (stored && this.#scheduler.isJustRefreshed(stored)) return stored
     try {
       const refresh = this.#scheduler.refreshForReader(provider)
-      return await (isValid ? withPatience(refresh, stored) : refresh)
+      // A slow provider keeps no one from a token that is still valid.
+      return await (isValid ? withDeadline(patienceMs, refresh, () => stored) : refresh)
     } catch (error) {
       // New tokens that the disk refused have most likely ended the stored one.
       if (isValid && isTransientError(error) && !this.#refresher.isUnsaved(provider)) return stored
       throw error
     }
-  }
-}
-
-/** A slow provider keeps no one from a token that is still valid. */
-const withPatience = async (
-  refresh: Promise<TokenRecord>,
-  stored: TokenRecord,
-): Promise<TokenRecord> => {
-  let timer: NodeJS.Timeout | undefined
-  const patience = new Promise<TokenRecord>((resolve) => {
-    timer = setTimeout(() => resolve(stored), patienceMs)
-  })
-  try {
-    return await Promise.race([refresh, patience])
-  } finally {
-    clearTimeout(timer)
   }
 }
 

@@ -8,6 +8,7 @@ import { DoorwardError, errorName } from '../../../shared/errors.ts'
 import { toPlainLine } from '../../../shared/text.ts'
 import type { Log } from '../../log/log.ts'
 import type { Memory } from '../../state.ts'
+import { withDeadline } from '../../../shared/deadline.ts'
 
 /*
  * The connection to NATS, and the two streams there. Both are in memory, and gone when their server is
@@ -113,7 +114,7 @@ export class Broker {
   /** Waits for the first connection, as deliveries may come before it. Throws `unavailable`. */
   async untilReady(): Promise<void> {
     if (this.#link) return
-    await Promise.race([this.#tried, sleep(publishLimitMs, undefined, { ref: false })])
+    await withDeadline(publishLimitMs, this.#tried, () => undefined)
     if (!this.#link) throw unavailable(this.problem ?? 'not connected yet')
   }
 
