@@ -118,39 +118,32 @@ describe('cli: Markdown on a terminal', () => {
   it('numbers lists and indents what belongs to an item', () => {
     assert.deepEqual(lines('1. one\n2. two\n\n   ```yaml\n   a: 1\n   ```'), [
       '1. one',
-      '',
       '2. two',
       '',
       '       a: 1',
     ])
   })
 
-  it('draws a table in columns, and one row after the other where it is too narrow', () => {
-    const table = '| key | meaning |\n| --- | --- |\n| a | the first of all letters |\n| b | next |'
-    assert.deepEqual(lines(table), ['key  meaning', 'a    the first of all letters', 'b    next'])
-    assert.deepEqual(lines(table, 20), [
-      'key  meaning',
-      'a    the first of',
-      '     all letters',
-      'b    next',
-    ])
-    assert.deepEqual(lines(table, 14), [
-      'a',
-      '  meaning: the',
-      '  first of all',
+  it('shows the rows of a table one after the other', () => {
+    const table =
+      '| key | type | meaning |\n| --- | --- | --- |\n| `a\\|b` | | the first of all letters |\n| b | text | next |'
+    assert.deepEqual(lines(table), [
+      '`a|b`',
+      '  meaning: the first of all',
       '  letters',
       '',
       'b',
-      '  meaning:',
-      '  next',
+      '  type: text',
+      '  meaning: next',
     ])
+    assert.deepEqual(lines('| a | what |\n| --- | --- |\n| b | next |'), ['b', '  next'])
   })
 
   it('paints headings, bold text and code, and marks code where there is no colour', () => {
     assert.deepEqual(renderMarkdown('## A `b`\n\n**c** `d e`', { width: 30, ...painted }), [
-      '<bold>A</> <bold>b</>',
+      '<bold>A <cyan>b</></>',
       '',
-      '<bold>c</> <cyan>d</> <cyan>e</>',
+      '<bold>c</> <cyan>d e</>',
     ])
     assert.deepEqual(lines('use `d e`'), ['use `d e`'])
   })
