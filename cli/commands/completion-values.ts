@@ -1,13 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Argument, Command, Option } from 'commander'
-import type {
-  EventRecord,
-  ProviderSummary,
-  Status,
-  TokenSummary,
-  WebhookSummary,
-} from '../../shared/api.ts'
+import type { EventRecord } from '../../shared/api.ts'
 import { describeOrigin } from '../../shared/event-stages.ts'
 import type { Client } from '../../shared/client/client.ts'
 import { builtInProviders, getProviderName, parseLogin } from '../../shared/config/name-forms.ts'
@@ -21,7 +15,7 @@ export type Candidate = { readonly value: string; readonly note?: string }
 /** Where values come from, each read only when needed. */
 export type Sources = {
   readonly home: () => Home
-  /** The running daemon; throws where none runs. */
+  /** The running daemon, for the ids of events; throws where none runs. */
   readonly client: () => Promise<Client>
 }
 
@@ -44,85 +38,27 @@ const configured = async (home: Home, name: string, key: string): Promise<string
   )
 }
 
-/** The daemon's answer, or what is on disk when none runs. */
-const either = async (
-  fromDaemon: () => Promise<Candidate[]>,
-  fromFiles: () => Promise<string[]>,
-): Promise<Candidate[]> => {
-  try {
-    return await fromDaemon()
-  } catch {
-    return named(await fromFiles())
-  }
-}
-
-const webhooks: Values = async ({ home, client }) =>
-  either(
-    async () => {
-      const answer = await (await client()).get<{ webhooks: WebhookSummary[] }>('/webhooks')
-      return answer.webhooks.map(({ path, agent, rules, enabled }) => ({
-        value: path,
-        note: !enabled ? 'disabled' : rules ? toRuleNames(rules) : `agent ${agent}`,
-      }))
-    },
-    async () => configured(home(), 'webhooks', 'webhooks'),
-  )
-
-const toRuleNames = (rules: NonNullable<WebhookSummary['rules']>): string =>
-  `rules ${rules.map(({ name }) => name).join(', ')}`
-
-const toNote = ({ status, account }: Pick<ProviderSummary, 'status' | 'account'>): string =>
-  account ? `${status}, ${account.name}` : status
-
-const fetchTokens = async ({ client }: Sources): Promise<TokenSummary[]> =>
-  (await (await client()).get<{ tokens: TokenSummary[] }>('/oauth/tokens')).tokens
+const webhooks: Values = async ({ home }) => named(await configured(home(), 'webhooks', 'webhooks'))
 
 const tokenFiles = async ({ home }: Sources): Promise<string[]> =>
   (await readdir(home().tokens).catch(() => [])).flatMap((file) =>
     file.endsWith('.json') ? [file.slice(0, -'.json'.length)] : [],
   )
 
-/** For a login every provider, else those with a login; all with their accounts, but for a choice of one. */
+/** For a login every provider, for a choice of the default those with a login, else all logins. */
 const providers: Values = async (sources, path) => {
-  const { home, client } = sources
-  if (path.at(-1) === 'default')
-    return named([
-      ...new Set((await fetchTokens(sources)).map(({ provider }) => getProviderName(provider))),
-    ])
-  return path.at(-1) === 'login'
-    ? either(
-        async () => {
-          const status = await (await client()).get<Status>('/status')
-          const known = status.providers.map((summary) => ({
-            value: summary.provider,
-            note: toNote(summary),
-          }))
-          const listed = new Set(known.map(({ value }) => value))
-          return [...known, ...named(builtInProviders.filter((name) => !listed.has(name)))]
-        },
-        async () => [
-          ...new Set([
-            ...builtInProviders,
-            ...(await configured(home(), 'gateway', 'providers')),
-            ...(await tokenFiles(sources)),
-          ]),
-        ],
-      ).catch(() => named(builtInProviders))
-    : either(
-        async () =>
-          (await fetchTokens(sources)).map((token) => ({
-            value: token.provider,
-            note: toNote(token),
-          })),
-        async () => tokenFiles(sources),
-      )
+  const logins = await tokenFiles(sources)
+  if (path.at(-1) === 'default') return named([...new Set(logins.map(getProviderName))])
+  if (path.at(-1) !== 'login') return named(logins)
+  const own = await configured(sources.home(), 'gateway', 'providers').catch(() => [])
+  return named([...new Set([...builtInProviders, ...own, ...logins])])
 }
 
 /** The names of accounts, of any provider. */
 const accounts: Values = async (sources) =>
-  (await fetchTokens(sources)).flatMap(({ provider }) => {
-    const { account } = parseLogin(provider) ?? {}
-    return account === undefined ? [] : [{ value: account, note: provider }]
+  (await tokenFiles(sources)).flatMap((login) => {
+    const { account } = parseLogin(login) ?? {}
+    return account === undefined ? [] : [{ value: account, note: login }]
   })
 
 /** Notes say what an event is and when it came, nothing of a payload or an answer. */

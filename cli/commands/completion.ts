@@ -1,6 +1,5 @@
 import { readFile } from 'node:fs/promises'
 import type { Argument, Command, Option } from 'commander'
-import type { Client } from '../../shared/client/client.ts'
 import { resolveHome } from '../../shared/home/home.ts'
 import { toPlainLine } from '../../shared/text.ts'
 import { packageFolder, getUserAgent } from '../../shared/version.ts'
@@ -84,15 +83,12 @@ const getName = (wanted: Argument | Option): string => {
 
 const getSources = ({ home: typed, path }: Place): Sources => {
   const home = () => resolveHome(typed)
-  let client: Promise<Client> | undefined
-  const find = async () => {
+  const client = async () => {
     const { findDaemon } = await import('../daemon-client/connect.ts')
-    return findDaemon({
-      home: home(),
-      userAgent: getUserAgent('cli', `complete ${path.join(' ')}`),
-    })
+    const userAgent = getUserAgent('cli', `complete ${path.join(' ')}`)
+    return findDaemon({ home: home(), userAgent })
   }
-  return { home, client: () => (client ??= find()) }
+  return { home, client }
 }
 
 /** A candidate is one line and starts with no colon, which is for the shell. */

@@ -132,13 +132,11 @@ describe('cli: completion', () => {
   })
 
   it('lets no text from outside be more than one line of the list', async () => {
-    const odd = [':files', 'a\nb', 'c\u001b[2J', '']
-    const server = await startContractServer(() => [
-      200,
-      { webhooks: [...odd, '/fine'].map((path) => ({ path, agent: 'a\tb\n', enabled: true })) },
-    ])
-    assert.deepEqual(await asked(['webhook', 'send', ''], server.home), ['/fine'])
-    await server.close()
+    const paths = [':files', 'a\nb', 'c\u001b[2J', '', '/fine']
+    const home = await temporaryHome({
+      webhooks: `webhooks: ${JSON.stringify(paths.map((path) => ({ path })))}`,
+    })
+    assert.deepEqual(await asked(['webhook', 'send', ''], home), ['/fine'])
   })
 
   it('prints a script for each shell, and says which there are', async () => {
