@@ -1,13 +1,15 @@
 import { Argument, Command, CommanderError, Help, Option } from 'commander'
 import { tunnelPrograms } from '../shared/api-tunnel.ts'
 import { version } from '../shared/version.ts'
-import { addAgentCommands } from './commands/agent/agent.ts'
-import { addConfigCommands } from './commands/config/config.ts'
-import { addDaemonCommands } from './commands/daemon/daemon.ts'
-import { addEventsCommands } from './commands/events/events.ts'
+import {
+  addAgentCommands,
+  addConfigCommands,
+  addDaemonCommands,
+  addEventsCommands,
+  addWorkspaceCommands,
+} from './commands/groups.ts'
 import { addOauthCommands } from './commands/oauth/oauth.ts'
 import { addWebhookCommands } from './commands/webhook/webhook.ts'
-import { addWorkspaceCommands } from './commands/workspace/workspace.ts'
 import { endWithError, usageError } from './errors.ts'
 import { exitUsage } from './exit-code.ts'
 import { run, wholeNumber } from './run-action.ts'

@@ -7,6 +7,11 @@ export const addOauthCommands = (
   oauth: Command,
   afterDashes: readonly string[] | undefined,
 ): void => {
+  addLoginCommands(oauth)
+  addTokenCommands(oauth, afterDashes)
+}
+
+const addLoginCommands = (oauth: Command): void => {
   oauth
     .command('login')
     .description('log in to a provider in a browser')
@@ -60,7 +65,7 @@ export const addOauthCommands = (
     .argument('[account]', 'work for github@work; without it, the present choice is printed')
     .option('--unnamed', 'the account without a name')
     .addHelpText('after', defaultHelp)
-    .action(run(async () => (await import('./default.ts')).chooseDefault))
+    .action(run(async () => (await import('./list.ts')).chooseDefault))
   oauth
     .command('logout')
     .description('revoke and remove the tokens of a provider')
@@ -68,7 +73,9 @@ export const addOauthCommands = (
     .option('--forget', 'also remove the OAuth client: id and secret')
     .addHelpText('after', logoutHelp)
     .action(run(async () => (await import('./logout.ts')).logout))
+}
 
+const addTokenCommands = (oauth: Command, afterDashes: readonly string[] | undefined): void => {
   oauth
     .command('token')
     .description('print a fresh access token and nothing else')

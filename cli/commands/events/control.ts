@@ -1,0 +1,103 @@
+import type { EventLink, EventRecord } from '../../../shared/api.ts'
+import type { Client } from '../../../shared/client/client.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
+import { isSafeToOpen } from '../../../shared/net.ts'
+import type { Context } from '../../context.ts'
+import { withDaemon } from '../../daemon-client/ensure.ts'
+import { interruptSignal } from '../../terminal/spinner.ts'
+import { hasBrowser, isRemoteShell, openBrowser } from '../oauth/login-help.ts'
+import { isFinished } from './format.ts'
+import { untilFinished, waitForEvent } from './wait.ts'
+
+export type RetryOptions = { readonly wait?: boolean; readonly again?: boolean }
+
+/**
+ * Runs what failed of an event again, with `--again` all of it as its webhook is now. With `--wait` it prints
+ * the agent's answer. Throws `event-not-found`, or `event-not-retryable` with the reason.
+ */
+export const retryEvent = async (
+  context: Context,
+  [id = '']: (string | undefined)[],
+  { wait, again }: RetryOptions,
+): Promise<void> => {
+  const { terminal } = context
+  const retry = async (client: Client) =>
+    client.post<EventRecord>(`/events/${encodeURIComponent(id)}/retry${again ? '?again=true' : ''}`)
+  await withDaemon(context, async (client) => {
+    if (wait) {
+      await waitForEvent(client, terminal, async () => {
+        await retry(client)
+        terminal.say(`${id} queued`)
+        return id
+      })
+      return
+    }
+    const record = await retry(client)
+    if (terminal.json) terminal.printJson(record)
+    else terminal.print(`${record.id} ${record.state}`)
+  })
+}
+
+/**
+ * Cancels an event and waits until it has ended. Throws `event-not-found`, or `event-not-cancellable` for
+ * one that is final, also where it finished before it could be stopped.
+ */
+export const cancelEvent = async (
+  context: Context,
+  [id = '']: (string | undefined)[],
+): Promise<void> => {
+  const { terminal } = context
+  const event = await withDaemon(context, async (client) =>
+    untilFinished(
+      client,
+      async () => {
+        const { state } = await client.post<EventRecord>(`/events/${encodeURIComponent(id)}/cancel`)
+        if (!isFinished(state)) terminal.say('stopping what runs ...')
+        return id
+      },
+      interruptSignal(),
+    ),
+  )
+  if (event.code !== 'event-cancelled')
+    throw new DoorwardError(
+      'event-not-cancellable',
+      `this event cannot be cancelled: it was ${event.state} before it could be stopped`,
+      { hint: `doorward events show ${id}` },
+    )
+  if (terminal.json) terminal.printJson(event)
+  else terminal.print(`${event.id} ${event.state}`)
+}
+
+export type OpenOptions = { readonly browser: boolean }
+
+/**
+ * Opens the page of an event in the browser. Without a browser, and with `--no-browser` or `--json`, it
+ * prints a link that works once, for one minute. Throws `event-not-found`.
+ */
+export const openEvent = async (
+  context: Context,
+  [id = '']: string[],
+  { browser }: OpenOptions,
+): Promise<void> => {
+  const { terminal } = context
+  const link = await withDaemon(context, (client) =>
+    client.post<EventLink>(`/events/${encodeURIComponent(id)}/link`),
+  )
+  if (terminal.json) {
+    terminal.printJson(link)
+    return
+  }
+  const canOpen =
+    !isRemoteShell(process.env) &&
+    hasBrowser(process.platform, process.env) &&
+    isSafeToOpen(link.url)
+  if (!browser || !canOpen) {
+    terminal.print(link.url)
+    terminal.say('the link works once, for one minute, on this machine')
+    return
+  }
+  terminal.warn(
+    `opening the event in your browser; if that fails, open this page:\n\n  ${link.url}\n`,
+  )
+  await openBrowser(link.url, () => undefined)
+}
