@@ -81,9 +81,7 @@ const waitForDaemonFile = async (
       throw new DoorwardError(
         'daemon-unreachable',
         `the daemon (pid ${pid}) runs, but run/daemon.json is missing or was changed, so its address is unknown`,
-        {
-          hint: `wait a few seconds: the daemon writes a missing file again; if that does not help: kill ${pid}, then doorward daemon start`,
-        },
+        { hint: `kill ${pid}, then doorward daemon start` },
       )
     await pause(lookMs)
   }

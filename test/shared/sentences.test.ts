@@ -36,15 +36,6 @@ const same = 'finds the same sentence once more, to show it once'
 const allowed: readonly (readonly [file: string, code: string, reason: string])[] = [
   ['cli/daemon-client/start.ts', 'message.replace(/^doorward: /', 'standard error of a process'],
   ['cli/errors.ts', '', 'messages of commander'],
-  [
-    'cli/commands/doctor/checks/agents.ts',
-    'detail.startsWith(start)',
-    'until doctor asks the daemon',
-  ],
-  ['cli/commands/doctor/checks/configuration.ts', 'hint?.startsWith(', 'the same'],
-  ['cli/commands/doctor/checks/logins.ts', 'detail.includes(', 'the same'],
-  ['cli/commands/doctor/checks/secrets.ts', 'detail.replace(', 'the same'],
-  ['cli/commands/doctor/checks/targets.ts', 'detail.replace(', 'the same'],
   ['cli/commands/daemon/install.ts', 'known.has(detail)', same],
   ['daemon/config/live-config.ts', 'this.#logged.has(detail)', same],
   ['shared/sandbox/warnings.ts', 'known.has(detail)', same],
