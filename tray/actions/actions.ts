@@ -10,99 +10,19 @@ import { type Settings, writeSettings } from '../settings.ts'
 import type { OwnState } from '../view.ts'
 import { runDaemon, toStartFailure, withDaemon } from './daemon.ts'
 import { copyDiagnostics } from './diagnostics.ts'
-import { decideMissed, showEvent, showMissed } from './events.ts'
 import { logIn, logOut, type OpenLogin, openLogin } from './login.ts'
-import { openGuide, openPath } from './open.ts'
+import { decideMissed, openGuide, openPath, showEvent, showMissed } from './open.ts'
 
-type ActionContext = {
+type RunnerOptions = {
   readonly home: Home
   readonly show: (note: Note) => void
-  /** Called with a login that waits for its user, and with undefined when it waits no longer. */
-  readonly setLogin: (provider: string, login: OpenLogin | undefined) => void
-  readonly setNotifications: (on: boolean) => Promise<void>
-  readonly setStartAtLogin: (on: boolean) => Promise<void>
+  /** Called whenever `ownState` changes. */
+  readonly onChange: () => void
   /** Called with why a daemon that an action started exited immediately. */
   readonly onStartFailed: (failure: StartFailure) => void
   readonly quit: () => void
   /** Aborted when the tray exits. */
   readonly signal: AbortSignal
-}
-
-/** Performs an action. Throws what the daemon or the desktop refuses. */
-const perform = async (action: Action, context: ActionContext): Promise<void> => {
-  const { home, show, quit } = context
-  switch (action.do) {
-    case 'login':
-      return logInOrOpenGuide(action.provider, context)
-    case 'logout':
-      return withDaemon(home, (client) => logOut(client, action.provider, show))
-    case 'show-event':
-      return withDaemon(home, (client) => showEvent(client, action.id, show))
-    case 'retry-event':
-    case 'run-event-again': {
-      const query = action.do === 'retry-event' ? '' : '?again=true'
-      // The outcome is notified as that of any event.
-      return withDaemon(home, (client) =>
-        client.post(`/events/${encodeURIComponent(action.id)}/retry${query}`),
-      )
-    }
-    case 'show-missed':
-      return withDaemon(home, (client) => showMissed(client, show))
-    case 'run-missed':
-      return withDaemon(home, (client) => decideMissed(client, 'run'))
-    case 'skip-missed':
-      return withDaemon(home, (client) => decideMissed(client, 'skip'))
-    case 'set-notifications':
-      return context.setNotifications(action.on)
-    case 'set-start-at-login':
-      return context.setStartAtLogin(action.on)
-    case 'open-configuration':
-      return openConfiguration(home, action.file, show)
-    case 'open-logs':
-      return openFirst(existsSync(home.log) ? [home.log, home.logs] : [home.logs], show)
-    case 'open-guide':
-      return openGuide(action.provider, undefined, show)
-    case 'copy-diagnostics':
-      return copyDiagnostics(home, show)
-    case 'restart-daemon':
-    case 'start-daemon':
-      return restartDaemon(context)
-    case 'explain':
-      return show({ title: toTitle(action.title), body: toBody(action.body) })
-    case 'quit':
-      return quit()
-    case 'stop-and-quit':
-      await stopDaemon(home)
-      return quit()
-  }
-}
-
-/** Also starts a daemon, and replaces one whose status cannot be read. */
-const restartDaemon = async ({ home, onStartFailed }: ActionContext): Promise<void> => {
-  try {
-    await runDaemon(home, 'restart')
-  } catch (error) {
-    onStartFailed(toStartFailure(error, home))
-    throw error
-  }
-}
-
-const logInOrOpenGuide = async (provider: string, context: ActionContext) => {
-  const { home, show, signal } = context
-  const setLogin = (login: OpenLogin | undefined) => context.setLogin(provider, login)
-  const attempt = () =>
-    withDaemon(home, (client) => logIn(client, provider, { show, setLogin, signal }))
-  try {
-    await attempt().catch(async (error: unknown) => {
-      if (!hasCode(error, 'stopping')) throw error
-      // A stopping daemon takes no new login; its successor does.
-      await restartDaemon(context)
-      await attempt()
-    })
-  } catch (error) {
-    if (!hasCode(error, 'client-unknown')) throw error
-    await openGuide(provider, error.hint, show)
-  }
 }
 
 const hasCode = (error: unknown, ...codes: readonly string[]): error is DoorwardError =>
@@ -136,18 +56,12 @@ const openFirst = async (paths: readonly string[], show: (note: Note) => void): 
   show({ title: toTitle('no program here opens it'), body: toBody(paths[0] ?? '') })
 }
 
-type RunnerOptions = Pick<ActionContext, 'home' | 'show' | 'onStartFailed' | 'quit' | 'signal'> & {
-  /** Called whenever `ownState` changes. */
-  readonly onChange: () => void
-}
-
 /** For this long after a login, the daemon's status may still report the outcome again. */
 const loginEchoMs = 5000
 
 /** Runs the actions of menu and notifications, and keeps the state that belongs to them. */
 export class ActionRunner {
   readonly #options: RunnerOptions
-  readonly #context: ActionContext
   readonly #logins = new Map<string, OpenLogin>()
   readonly #inProgress = new Set<string>()
   /** By provider, until when an action reports the outcome of its login; milliseconds. */
@@ -160,12 +74,6 @@ export class ActionRunner {
     this.#options = options
     this.#settings = settings
     this.#autostart = trayAutostart(options.home)
-    this.#context = {
-      ...options,
-      setLogin: (provider, login) => this.#setLogin(provider, login),
-      setNotifications: async (on) => this.#setNotifications(on),
-      setStartAtLogin: async (on) => this.#setStartAtLogin(on),
-    }
     void this.#readStartAtLogin()
   }
 
@@ -203,10 +111,88 @@ export class ActionRunner {
     this.#inProgress.add(key)
     this.#options.onChange()
     try {
-      await perform(action, this.#context)
+      await this.#perform(action)
     } finally {
       this.#inProgress.delete(key)
       this.#options.onChange()
+    }
+  }
+
+  /** Throws what the daemon or the desktop refuses. */
+  async #perform(action: Action): Promise<void> {
+    const { home, show, quit } = this.#options
+    switch (action.do) {
+      case 'login':
+        return this.#logInOrOpenGuide(action.provider)
+      case 'logout':
+        return withDaemon(home, (client) => logOut(client, action.provider, show))
+      case 'show-event':
+        return withDaemon(home, (client) => showEvent(client, action.id, show))
+      case 'retry-event':
+      case 'run-event-again': {
+        const query = action.do === 'retry-event' ? '' : '?again=true'
+        // The outcome is notified as that of any event.
+        return withDaemon(home, (client) =>
+          client.post(`/events/${encodeURIComponent(action.id)}/retry${query}`),
+        )
+      }
+      case 'show-missed':
+        return withDaemon(home, (client) => showMissed(client, show))
+      case 'run-missed':
+        return withDaemon(home, (client) => decideMissed(client, 'run'))
+      case 'skip-missed':
+        return withDaemon(home, (client) => decideMissed(client, 'skip'))
+      case 'set-notifications':
+        return this.#setNotifications(action.on)
+      case 'set-start-at-login':
+        return this.#setStartAtLogin(action.on)
+      case 'open-configuration':
+        return openConfiguration(home, action.file, show)
+      case 'open-logs':
+        return openFirst(existsSync(home.log) ? [home.log, home.logs] : [home.logs], show)
+      case 'open-guide':
+        return openGuide(action.provider, undefined, show)
+      case 'copy-diagnostics':
+        return copyDiagnostics(home, show)
+      case 'restart-daemon':
+      case 'start-daemon':
+        return this.#restartDaemon()
+      case 'explain':
+        return show({ title: toTitle(action.title), body: toBody(action.body) })
+      case 'quit':
+        return quit()
+      case 'stop-and-quit':
+        await stopDaemon(home)
+        return quit()
+    }
+  }
+
+  /** Also starts a daemon, and replaces one whose status cannot be read. */
+  async #restartDaemon(): Promise<void> {
+    const { home, onStartFailed } = this.#options
+    try {
+      await runDaemon(home, 'restart')
+    } catch (error) {
+      onStartFailed(toStartFailure(error, home))
+      throw error
+    }
+  }
+
+  async #logInOrOpenGuide(provider: string): Promise<void> {
+    const { home, show, signal } = this.#options
+    const setLogin = (login: OpenLogin | undefined) => this.#setLogin(provider, login)
+    const attempt = () =>
+      withDaemon(home, (client) => logIn(client, provider, { show, setLogin, signal }))
+    try {
+      await attempt().catch(async (error: unknown) => {
+        if (!hasCode(error, 'stopping')) throw error
+        // A stopping daemon takes no new login; its successor does.
+        await this.#restartDaemon()
+        await attempt()
+      })
+    } catch (error) {
+      if (!hasCode(error, 'client-unknown')) throw error
+      await openGuide(provider, error.hint, show)
     }
   }
 

@@ -53,7 +53,7 @@ export class Bus {
   readonly closed: Promise<void>
   readonly #socket: Socket
   readonly #pendingCalls = new Map<number, (reply: Message | BusError) => void>()
-  readonly #handlers = new Set<SignalHandler>()
+  readonly #handlers: SignalHandler[] = []
   readonly #objects = new Map<string, ServedObject>()
   #name = ''
   #lastSerial = 0
@@ -117,42 +117,24 @@ export class Bus {
     })
   }
 
-  /** Calls the listener for each matching signal until the returned function is called. Rejects as `call`. */
-  async onSignal(match: SignalMatch, listener: (signal: Signal) => void): Promise<() => void> {
-    const handler = { match, listener }
-    const request = { ...busDaemon, signature: 's', body: [toMatchRule(match)] }
-    this.#handlers.add(handler)
-    try {
-      await this.call({ ...request, member: 'AddMatch' })
-    } catch (error) {
-      this.#handlers.delete(handler)
-      throw error
-    }
-    return () => {
-      if (!this.#handlers.delete(handler)) return
-      this.call({ ...request, member: 'RemoveMatch' }).catch(() => undefined)
-    }
+  /** Calls the listener for each matching signal. Rejects as `call`. */
+  async onSignal(match: SignalMatch, listener: (signal: Signal) => void): Promise<void> {
+    this.#handlers.push({ match, listener })
+    const body = [toMatchRule(match)]
+    await this.call({ ...busDaemon, member: 'AddMatch', signature: 's', body })
   }
 
   /** Reports the owner of a name now and at every change; undefined without one. Rejects as `call`. */
-  async onOwner(name: string, listener: (owner: string | undefined) => void): Promise<() => void> {
+  async onOwner(name: string, listener: (owner: string | undefined) => void): Promise<void> {
     const { interface: sender } = busDaemon
     let hasChanged = false
-    const stop = await this.onSignal(
-      { interface: sender, member: 'NameOwnerChanged', sender, arg0: name },
-      ({ body }) => {
-        hasChanged = true
-        listener(body[2] === '' ? undefined : String(body[2]))
-      },
-    )
-    try {
-      const owner = await this.#getOwner(name)
-      if (!hasChanged) listener(owner)
-      return stop
-    } catch (error) {
-      stop()
-      throw error
-    }
+    const match = { interface: sender, member: 'NameOwnerChanged', sender, arg0: name }
+    await this.onSignal(match, ({ body }) => {
+      hasChanged = true
+      listener(body[2] === '' ? undefined : String(body[2]))
+    })
+    const owner = await this.#getOwner(name)
+    if (!hasChanged) listener(owner)
   }
 
   /** Takes a well-known name; false when another program has it. Rejects as `call`. */
