@@ -117,7 +117,7 @@ describe('delivery to a receiver of signed requests', () => {
   })
 
   for (const [status, words] of [
-    [410, /is gone/],
+    [410, /was removed/],
     [401, /same secret/],
     [404, /check url/],
     [302, /redirect, which is not followed/],
