@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { errorName } from './errors.ts'
+import { withDeadline } from './deadline.ts'
 
 /*
  * The checks of `doorward doctor`. The daemon makes those of its own parts, and the command those of the
@@ -94,17 +95,9 @@ type Within<Value> = { readonly value: Value } | 'late'
  * Waits for a promise at most `ms` milliseconds. The work itself goes on: a file system that hangs cannot be
  * interrupted. Throws as the promise does.
  */
-export const within = async <Value>(
-  ms: number,
-  promise: Promise<Value>,
-): Promise<Within<Value>> => {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<'late'>((resolve) => {
-    timer = setTimeout(() => resolve('late'), ms)
-  })
-  try {
-    return await Promise.race([promise.then((value) => ({ value })), late])
-  } finally {
-    clearTimeout(timer)
-  }
-}
+export const within = async <Value>(ms: number, promise: Promise<Value>): Promise<Within<Value>> =>
+  withDeadline(
+    ms,
+    promise.then((value) => ({ value })),
+    () => 'late' as const,
+  )
