@@ -9,10 +9,12 @@ export type Path = readonly (string | typeof each)[]
 const quotedName = /^\[("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')\]/
 const index = /^\[(0|[1-9]\d{0,9})\]/
 const plainName = /^[^.[\]"'][^.[\]]*/
+/** Needs quotes: another language gives it a meaning. */
+const foreign = /[*|]|^-\d+$/
 
 /**
  * Parses `pull_request.head.sha`, `commits[0].id` (or `commits.0.id`), `labels[*].name` and
- * `labels["app.kubernetes.io/name"]`. Throws `config-invalid` with the right form for anything else.
+ * `labels["app.kubernetes.io/name"]`. Throws `config-invalid` for anything else.
  */
 export const parsePath = (text: string): Path => {
   if (text === '') throw new DoorwardError('config-invalid', 'the path is empty')
@@ -26,24 +28,11 @@ export const parsePath = (text: string): Path => {
       rest = rest.slice(bracket.length)
       continue
     }
-    if (rest.startsWith('[')) throw invalid(text, describeBracket(text, rest))
-    if (!isFirst) {
-      if (!rest.startsWith('.')) throw invalid(text, `needs a dot or a [ before "${rest}"`)
-      rest = rest.slice(1)
-    }
+    if (!isFirst && !rest.startsWith('.')) throw invalid(text)
+    if (!isFirst) rest = rest.slice(1)
     const [name = ''] = plainName.exec(rest) ?? []
-    if (name === '') {
-      if (rest === '' || rest.startsWith('.'))
-        throw invalid(text, 'has an empty name between its dots')
-      throw invalid(
-        text,
-        rest.startsWith('[')
-          ? `has a dot before a [: write ${text.replaceAll('.[', '[')}`
-          : `cannot be read from ${rest} on: ${quoteHint}`,
-      )
-    }
-    const fault = findNameFault(name, text, isFirst && rest !== name)
-    if (fault !== undefined) throw invalid(text, fault)
+    const isRoot = name === '$' && isFirst && rest !== name
+    if (name === '' || foreign.test(name) || isRoot) throw invalid(text)
     path.push(name)
     rest = rest.slice(name.length)
   }
@@ -64,30 +53,11 @@ const parseBracket = (rest: string): Bracket | undefined => {
 /** The text between quotes, where a backslash precedes a quote or a backslash. */
 const unquote = (quoted: string): string => quoted.slice(1, -1).replaceAll(/\\(.)/g, '$1')
 
-const quoteHint = 'a name with . [ ] * or | in it is written ["name"]'
-
-const describeBracket = (text: string, rest: string): string => {
-  const inside = /^\[([^[\]]*)\]/.exec(rest)?.[1]?.trim()
-  if (inside === undefined) return `has a [ without its ]: ${quoteHint}`
-  if (inside === '')
-    return `has nothing between [ and ]: ${text.replaceAll('[]', '[*]')} is any item`
-  if (/^-\d+$/.test(inside)) return 'cannot count from the end of a list: [0] is the first item'
-  if (/^[\w./-]+$/.test(inside)) return `needs quotes: ["${inside}"]`
-  return 'can have [0] for an item, [*] for any item and ["name"] for a name with dots, nothing else'
-}
-
-const findNameFault = (name: string, text: string, isBeforeOthers: boolean): string | undefined => {
-  if (name === '*')
-    return `has * between its dots: write ${text.replaceAll(/\.\*(?=[.[]|$)/g, '[*]')}`
-  if (name.includes('*')) return 'can have * only as [*], which is any item of a list'
-  if (/^-\d+$/.test(name)) return 'cannot count from the end of a list: [0] is the first item'
-  if (name.includes('|')) return `cannot have | in it: ${quoteHint}`
-  if (name === '$' && isBeforeOthers) return `needs no $: write ${text.slice(1).replace(/^\./, '')}`
-  return undefined
-}
-
-const invalid = (text: string, fault: string) =>
-  new DoorwardError('config-invalid', `path "${text}" ${fault}`)
+const invalid = (text: string) =>
+  new DoorwardError(
+    'config-invalid',
+    `path "${text}" cannot be read: paths are written like head.sha, commits[0].id, labels[*].name and labels["a.b"]`,
+  )
 
 /** The text of a path, with quotes where a name needs them. */
 export const formatPath = (path: Path): string =>
@@ -100,7 +70,7 @@ export const formatPath = (path: Path): string =>
     .join('')
 
 const isPlain = (name: string): boolean =>
-  plainName.exec(name)?.[0] === name && !/^-\d+$|[*|\s]|^\$$/.test(name)
+  plainName.exec(name)?.[0] === name && !foreign.test(name) && !/\s|^\$$/.test(name)
 
 /** The text of a path below a root: `event.a`, `event["a.b"]`, or `event` for the empty path. */
 export const formatBelow = (root: string, path: Path): string => formatPath([root, ...path])

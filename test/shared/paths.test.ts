@@ -13,6 +13,8 @@ const refused = (text: string, message: RegExp) =>
     },
   )
 
+const cannotBeRead = /cannot be read: paths are written like /
+
 describe('a path', () => {
   it('is made of names, items and any item', () => {
     for (const [text, path] of [
@@ -39,31 +41,30 @@ describe('a path', () => {
 
   it('has no empty name', () => {
     refused('', /^the path is empty$/)
-    for (const text of ['.', '.a', 'a.', 'a..b', 'a[0].'])
-      refused(text, /has an empty name between its dots$/)
+    for (const text of ['.', '.a', 'a.', 'a..b', 'a[0].']) refused(text, cannotBeRead)
   })
 
-  it('is refused with the right form for what other languages write', () => {
-    for (const [text, message] of [
-      ['labels.*.name', /: write labels\[\*\]\.name$/],
-      ['a.*', /: write a\[\*\]$/],
-      ['labels[].name', /: labels\[\*\]\.name is any item$/],
-      ['list.-1.name', /cannot count from the end/],
-      ['list[-1]', /cannot count from the end/],
-      ['labels[bug]', /needs quotes: \["bug"\]$/],
-      ['a[?(@.b)]', /nothing else$/],
-      ['a[1:2]', /nothing else$/],
-      ['a["b]', /nothing else$/],
-      ['a[0', /has a \[ without its \]: a name with .* is written \["name"\]$/],
-      ['a]b', /needs a dot or a \[ before "\]b"$/],
-      ['a[0]b', /needs a dot or a \[ before "b"$/],
-      ['a."b.c"', /cannot be read from "b\.c" on: a name with .* is written \["name"\]$/],
-      ['a.["b.c"]', /has a dot before a \[: write a\["b\.c"\]$/],
-      ['a | default: x', /cannot have \| in it/],
-      ['ref*', /can have \* only as \[\*\]/],
-      ['$.a.b', /needs no \$: write a\.b$/],
-    ] as const)
-      refused(text, message)
+  it('is refused as other languages write it', () => {
+    for (const text of [
+      'labels.*.name',
+      'a.*',
+      'labels[].name',
+      'list.-1.name',
+      'list[-1]',
+      'labels[bug]',
+      'a[?(@.b)]',
+      'a[1:2]',
+      'a["b]',
+      'a[0',
+      'a]b',
+      'a[0]b',
+      'a."b.c"',
+      'a.["b.c"]',
+      'a | default: x',
+      'ref*',
+      '$.a.b',
+    ])
+      refused(text, cannotBeRead)
   })
 
   it('is written below a root', () => {
@@ -73,6 +74,6 @@ describe('a path', () => {
 
   it('is read in a time that grows with its length alone', () => {
     assert.equal(parsePath('a[0]'.repeat(2000).replaceAll('a', '.a').slice(1)).length, 4000)
-    refused(`a[${'"'.repeat(20_000)}`, /nothing else|without/)
+    refused(`a[${'"'.repeat(20_000)}`, cannotBeRead)
   })
 })

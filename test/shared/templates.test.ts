@@ -45,7 +45,7 @@ describe('a template', () => {
       )
     refused(
       () => partsOf('{{a}} {{event.}} {{b}} {{a}} {{event.a..b}}'),
-      /^{{a}}: only[^;]*; {{event.}}: [^;]* has an empty name[^;]*; {{b}}: only[^;]*; {{event.a..b}}: [^;]*$/,
+      /^{{a}}: only[^;]*; {{event.}}: [^;]* cannot be read[^;]*; {{b}}: only[^;]*; {{event.a..b}}: [^;]*$/,
     )
   })
 

@@ -127,7 +127,7 @@ describe('a token', () => {
       ['header:', /needs the name of a header/],
       ['header:a b', /needs the name of a header/],
       ['query:', /needs the name of a parameter/],
-      ['field:a..b', /empty name between its dots/],
+      ['field:a..b', /cannot be read/],
       ['bearer:x', /not a place of a token/],
     ] as const) {
       const text = `    signature_scheme: token\n    token_in: "${place}"\n`

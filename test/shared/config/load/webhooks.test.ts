@@ -113,15 +113,15 @@ describe('a name in a webhook definition', () => {
           '"{{event.a}} {{evnt.x}} {{event..y}} {{evnt.x}} {{event.a.__proto__}} {{event.constructor}}"',
         ),
       },
-      'webhooks.yaml:4:5 webhooks[0].prompt_template: {{evnt.x}}: only event, event.<path>, headers.<name>, webhook.path, delivery.id, delivery.received_at can be used; {{event..y}}: path "event..y" has an empty name between its dots (did you mean "event"?)',
+      'webhooks.yaml:4:5 webhooks[0].prompt_template: {{evnt.x}}: only event, event.<path>, headers.<name>, webhook.path, delivery.id, delivery.received_at can be used; {{event..y}}: path "event..y" cannot be read: paths are written like head.sha, commits[0].id, labels[*].name and labels["a.b"] (did you mean "event"?)',
     ],
     'conditions that lead nowhere': [
       {
         webhooks: webhook('    filter: { a..b: x, .a: x, "a.": x, "": x }\n'),
       },
-      'webhooks.yaml:5:15 webhooks[0].filter["a..b"]: path "a..b" has an empty name between its dots',
-      'webhooks.yaml:5:24 webhooks[0].filter[".a"]: path ".a" has an empty name between its dots',
-      'webhooks.yaml:5:31 webhooks[0].filter["a."]: path "a." has an empty name between its dots',
+      'webhooks.yaml:5:15 webhooks[0].filter["a..b"]: path "a..b" cannot be read: paths are written like head.sha, commits[0].id, labels[*].name and labels["a.b"]',
+      'webhooks.yaml:5:24 webhooks[0].filter[".a"]: path ".a" cannot be read: paths are written like head.sha, commits[0].id, labels[*].name and labels["a.b"]',
+      'webhooks.yaml:5:31 webhooks[0].filter["a."]: path "a." cannot be read: paths are written like head.sha, commits[0].id, labels[*].name and labels["a.b"]',
       'webhooks.yaml:5:40 webhooks[0].filter[""]: the path is empty',
     ],
     'paths of another language, and headers with a secret': [
@@ -130,11 +130,11 @@ describe('a name in a webhook definition', () => {
           '    filter:\n      labels.*.name: x\n      $.ref: x\n      headers.Authorization: x\n      headers.a.b: x\n      any:\n        - list[-1]: x\n',
         ),
       },
-      'webhooks.yaml:6:7 webhooks[0].filter["labels.*.name"]: path "labels.*.name" has * between its dots: write labels[*].name',
-      'webhooks.yaml:7:7 webhooks[0].filter["$.ref"]: path "$.ref" needs no $: write ref',
+      'webhooks.yaml:6:7 webhooks[0].filter["labels.*.name"]: path "labels.*.name" cannot be read: paths are written like head.sha, commits[0].id, labels[*].name and labels["a.b"]',
+      'webhooks.yaml:7:7 webhooks[0].filter["$.ref"]: path "$.ref" cannot be read: paths are written like head.sha, commits[0].id, labels[*].name and labels["a.b"]',
       'webhooks.yaml:8:7 webhooks[0].filter["headers.Authorization"]: this header holds a secret or a signature',
       'webhooks.yaml:9:7 webhooks[0].filter["headers.a.b"]: write headers.<name>, the name of one header',
-      'webhooks.yaml:11:11 webhooks[0].filter.any[0]["list[-1]"]: path "list[-1]" cannot count from the end of a list: [0] is the first item',
+      'webhooks.yaml:11:11 webhooks[0].filter.any[0]["list[-1]"]: path "list[-1]" cannot be read: paths are written like head.sha, commits[0].id, labels[*].name and labels["a.b"]',
     ],
     'the header of the signature in a filter': [
       {

@@ -40,7 +40,7 @@ describe('a configuration', () => {
       'webhooks.yaml:3:5 webhooks[1].prompt_template: missing',
       'webhooks.yaml:3:17 webhooks[1].agent: unknown agent "nobody" (known: echo, reviewer, a)',
       'webhooks.yaml:3:45 webhooks[1].deliver_to[0]: unknown target "lg" (did you mean "log"?)',
-      'webhooks.yaml:3:60 webhooks[1].filter["a..b"]: path "a..b" has an empty name between its dots',
+      'webhooks.yaml:3:60 webhooks[1].filter["a..b"]: path "a..b" cannot be read: paths are written like head.sha, commits[0].id, labels[*].name and labels["a.b"]',
       'webhooks.yaml:4:5 webhooks[2].agent: missing',
       'webhooks.yaml:4:5 webhooks[2].prompt_template: missing',
       'webhooks.yaml:4:7 webhooks[2].path: /health is reserved (use /webhook/health)',
