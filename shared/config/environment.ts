@@ -81,66 +81,20 @@ const splitLines = (text: string): string[] => text.split(/\r\n?|\n/)
 /** Not blank, a comment or an assignment, which may have no effect because a later one wins. */
 const notAssignment = /^(?!\s*(#|$|(export\s+)?[\w.-]+(\s*=|:\s)))/
 
-const changes = {
-  cut: 'ends at the # in it',
-  'back-ticks': 'loses the back-ticks around it, which are read as quotes',
-  escape: 'has a line break instead of \\n, as double quotes mean',
-} as const
-
-/**
- * Warns of values that dotenv changes: a `#` cuts, back-ticks are quotes, `\n` in double quotes is a line
- * break. A `#` after a space begins a comment, as its writer expects.
- */
+/** Warns of values that dotenv cuts at a `#`; after a space it begins a comment, as its writer expects. */
 export const changedValueWarnings = (text: string): Warning[] => {
   const set = parse(text)
   return splitLines(text).flatMap((source, index) => {
-    const [, name = '', right = ''] = assignment.exec(source) ?? []
-    const value = parse(source)[name]
+    const [, name] = cutValue.exec(source) ?? []
     // Otherwise a later line wins, or this one is part of a value of several lines.
-    if (value === undefined || set[name] !== value) return []
-    const shown = readShown(right)
-    if (shown === undefined || shown.written === value) return []
-    const orComment = shown.change === 'cut' ? ', or a space before the # of a comment' : ''
+    if (name === undefined || set[name] !== parse(source)[name]) return []
     return warn(
       'env-value-changed',
-      `.env: line ${index + 1}: the value of ${name} ${changes[shown.change]}`,
-      `${describeFix(name, shown.written)}${orComment}: doorward config edit env`,
+      `.env: line ${index + 1}: the value of ${name} ends at the # in it`,
+      `write ${name}='…' with the whole value in quotes, or a space before the # of a comment: doorward config edit env`,
       envFile,
     )
   })
 }
 
-const assignment = /^\s*(?:export\s+)?([\w.-]+)(?:\s*=|:\s)(.*)$/
-
-type Shown = {
-  readonly change: keyof typeof changes
-  /** The value as a reader of the line sees it, which may be a secret. */
-  readonly written: string
-}
-
-const readShown = (right: string): Shown | undefined => {
-  const [, quote, inner = ''] = /^\s*(["'`])((?:\\\1|(?!\1).)*)\1\s*(?:#.*)?$/.exec(right) ?? []
-  if (quote === '`' && !/['"]/.test(inner)) return { change: 'back-ticks', written: `\`${inner}\`` }
-  // A PEM key is written with \n on purpose.
-  if (quote === '"' && !inner.includes('-----BEGIN')) return { change: 'escape', written: inner }
-  const isCut = quote === undefined && right.includes('#') && !/^[^#]*\s#/.test(right)
-  return isCut ? { change: 'cut', written: right.trim() } : undefined
-}
-
-/** The line to write instead, without the value. */
-const describeFix = (name: string, written: string): string => {
-  const quote = toEnvLine(name, written, ["'", '"', '`'])?.charAt(name.length + 1)
-  return quote === undefined
-    ? 'give the sender a value without quotes in it'
-    : `write ${name}=${quote}…${quote} with the whole value in these quotes`
-}
-
-/** `NAME=value` that dotenv reads back unchanged, in the first of these quotes that can; undefined if none. */
-export const toEnvLine = (
-  name: string,
-  value: string,
-  quotes: readonly string[] = ['', "'", '"', '`'],
-): string | undefined =>
-  quotes
-    .map((quote) => `${name}=${quote}${value}${quote}`)
-    .find((line) => parse(line)[name] === value)
+const cutValue = /^\s*(?:export\s+)?([\w.-]+)(?:\s*=|:\s)(?!\s*["'`])[^#]*(?<!\s)#/

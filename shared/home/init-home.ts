@@ -3,7 +3,6 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parse } from 'dotenv'
 import { detectAgentClis } from '../agents/detect.ts'
-import { toEnvLine } from '../config/environment.ts'
 import { DoorwardError, systemCode } from '../errors.ts'
 import { type Home, prepareHome, readSecretFile, systemReason } from './home.ts'
 import { packageFolder } from '../version.ts'
@@ -71,7 +70,8 @@ export const addSecret = async (home: Home, name: string, value: string): Promis
 
 /** `NAME=value` that dotenv reads back unchanged, quoted if necessary. */
 const secretLine = (name: string, value: string): string => {
-  const line = toEnvLine(name, value)
+  const lines = ['', "'", '"', '`'].map((quote) => `${name}=${quote}${value}${quote}`)
+  const line = lines.find((one) => parse(one)[name] === value)
   if (line !== undefined && !/[\r\n]/.test(value)) return line
   throw new DoorwardError('usage', `a line of .env cannot contain the value of ${name}`, {
     hint: 'it has a line break, or every kind of quote',
