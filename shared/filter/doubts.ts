@@ -1,4 +1,4 @@
-import { each, type Path } from '../paths.ts'
+import type { Path } from '../paths.ts'
 import type { Operator } from './tests.ts'
 
 /*
@@ -8,34 +8,16 @@ import type { Operator } from './tests.ts'
 export type Doubt = { readonly code: string; readonly what: string; readonly hint: string }
 
 /** Doubts about a path; `filter-path-prefix` needs the prompt, and is found in `warnings.ts`. */
-export const findPathDoubts = (text: string, path: Path): Doubt[] => {
-  const [root, first] = path
-  if (
-    root === 'event' &&
-    path.length === 2 &&
-    typeof first === 'string' &&
-    /^x-[\w-]+$/i.test(first)
-  )
-    return [
-      {
-        code: 'filter-path-header',
-        what: `${text} in filter is a field of the payload, not a header`,
-        hint: `write headers.${first.toLowerCase()}`,
-      },
-    ]
-  const slashed = path.findIndex(
-    (name, position) => position > 1 && name !== each && name.includes('/'),
-  )
-  // Written in quotes, the dots before it are part of its name.
-  if (slashed === -1 || text.includes(`["`) || text.includes(`['`)) return []
-  return [
-    {
-      code: 'filter-path-dots',
-      what: `${text} in filter is a path of ${path.length - 1} names, so it does not match a name with dots`,
-      hint: `write a name with dots in quotes: labels["app.kubernetes.io/name"]`,
-    },
-  ]
-}
+export const findPathDoubts = (text: string, [root, first, ...rest]: Path): Doubt[] =>
+  root === 'event' && rest.length === 0 && /^x-[\w-]+$/i.test(String(first))
+    ? [
+        {
+          code: 'filter-path-header',
+          what: `${text} in filter is a field of the payload, not a header`,
+          hint: `write headers.${text.toLowerCase()}`,
+        },
+      ]
+    : []
 
 const maxLength = 200
 

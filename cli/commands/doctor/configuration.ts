@@ -84,7 +84,6 @@ const names: Readonly<Record<string, string>> = {
   'provider-incomplete': 'providers',
   'filter-path-prefix': 'filters',
   'filter-path-header': 'filters',
-  'filter-path-dots': 'filters',
   'filter-value-literal': 'filters',
   'filter-value-boolean': 'filters',
   'placeholder-unfinished': 'prompts',
