@@ -35,7 +35,7 @@ export const inspectProgram = async (
   const cwd = agent.cwd === undefined ? undefined : resolve(homeFolder, expandTilde(agent.cwd))
   const path = await findPath(program, cwd, searchPath(agent, env), env['PATHEXT'])
   const programFault = path === undefined ? describeMissing(program, agent) : undefined
-  const folderFault = cwd === undefined ? undefined : await checkFolder(agent.cwd ?? '', cwd)
+  const folderFault = cwd === undefined ? undefined : await checkFolder(cwd)
   return {
     program,
     ...(path !== undefined && { path }),
@@ -79,37 +79,20 @@ const describeMissing = (program: string, agent: ProgramAgent): ProgramFault => 
       `the program "${first} …" is several words in one, and no shell takes them apart`,
       `write each word apart, as [${first}, …], or run a shell: [sh, -c, "…"]: ${edit}`,
     )
-  if (/^[~$]/.test(program)) {
-    const full = program.startsWith('~/') ? expandTilde(program) : 'its full path'
-    return missing(
-      `the program ${program} begins with ${program.charAt(0)}, which only a shell replaces`,
-      `write ${full}: ${edit}`,
-    )
-  }
-  if (!/[\\/]/.test(program))
-    return missing(
-      `the program ${program} is not on PATH`,
-      `install it, or write its full path: ${edit}`,
-    )
-  return agent.cwd === undefined && !isAbsolute(program)
+  return /[\\/]/.test(program)
     ? missing(
-        `the program ${program} is looked for in an empty folder, as the agent has no cwd`,
-        `write its full path, or set cwd: ${edit}`,
+        `${program} is missing, or not executable`,
+        `install it, make it executable with chmod +x, or write its full path, without ~ and variables: ${edit}`,
       )
     : missing(
-        `${program} is missing, or not executable`,
-        `install it, write its full path, or make it executable with chmod +x: ${edit}`,
+        `the program ${program} is not on PATH`,
+        `install it, or write its full path: ${edit}`,
       )
 }
 
-const checkFolder = async (written: string, path: string): Promise<ProgramFault | undefined> => {
+const checkFolder = async (path: string): Promise<ProgramFault | undefined> => {
   const fault = (what: string, hint: string) =>
     ({ code: 'agent-folder-missing', what, hint }) as const
-  if (written.includes('{{'))
-    return fault(
-      `its cwd ${written} has a placeholder, and a cwd is taken as it is written`,
-      `write the path of one folder: ${edit}`,
-    )
   const found = await stat(path).catch(() => undefined)
   if (found?.isDirectory()) return undefined
   if (found) return fault(`its cwd ${path} is not a folder`, `name a folder: ${edit}`)
