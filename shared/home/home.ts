@@ -195,52 +195,19 @@ export const systemReason = (error: unknown): string => {
 export const quoteForShell = (path: string): string =>
   /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`
 
-/**
- * Creates a folder and its missing parents, all 0700. Throws the system's error, or `home-unusable` for a
- * dangling link and for a parent that accepts no folders, such as /proc (Node's own `recursive` never
- * returns there).
- */
-const makeFolder = async (folder: string): Promise<void> => {
-  const parent = dirname(folder)
-  try {
-    await makeSingleFolder(folder)
-  } catch (error) {
-    if (systemCode(error) !== 'ENOENT' || parent === folder) throw error
-    await makeFolder(parent)
-    await makeSingleFolder(folder).catch((still: unknown) => {
-      if (systemCode(still) !== 'ENOENT') throw still
-      throw new DoorwardError(
-        'home-unusable',
-        `cannot create ${folder}: ${parent} accepts no folders`,
-        {
-          cause: still,
-          hint: 'set DOORWARD_HOME to another folder',
-        },
-      )
-    })
-  }
-}
-
-const makeSingleFolder = async (folder: string): Promise<void> => {
+/** Creates a folder and its missing parents, all 0700. Node's own `recursive` never returns below /proc. */
+const makeFolder = async (folder: string, isAgain = false): Promise<void> => {
   try {
     await files.mkdir(folder, { mode: 0o700 })
   } catch (error) {
-    if (!(await isFolder(folder))) throw error
-  }
-}
-
-/** Throws for a dangling link. */
-const isFolder = async (path: string): Promise<boolean> => {
-  try {
-    return (await files.stat(path)).isDirectory()
-  } catch (error) {
-    const to =
-      systemCode(error) === 'ENOENT' ? await files.readlink(path).catch(() => undefined) : undefined
-    if (to === undefined) return false
-    throw new DoorwardError('home-unusable', `${path} is a link to ${to}, which does not exist`, {
-      cause: error,
-      hint: `create ${to} or connect its disk, or set DOORWARD_HOME to another folder`,
-    })
+    const isFolder = await files.stat(folder).then(
+      (found) => found.isDirectory(),
+      () => false,
+    )
+    if (isFolder) return
+    if (systemCode(error) !== 'ENOENT' || isAgain) throw error
+    await makeFolder(dirname(folder))
+    await makeFolder(folder, true)
   }
 }
 
