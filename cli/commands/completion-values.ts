@@ -12,14 +12,14 @@ import { eventStates, isFinished } from './events/format.ts'
 /** A completion with a note. */
 export type Candidate = { readonly value: string; readonly note?: string }
 
-/** Where values come from, each read only when needed. */
+/** The sources of values; each is read only when needed. */
 export type Sources = {
   readonly home: () => Home
   /** The running daemon, for the ids of events; throws where none runs. */
   readonly client: () => Promise<Client>
 }
 
-/** What the shell itself completes. */
+/** The shell itself completes these. */
 export type Directive = 'files' | 'dirs' | 'commands'
 
 type Values = (sources: Sources, path: readonly string[]) => Promise<Candidate[]> | Candidate[]
@@ -127,7 +127,7 @@ const special: Readonly<Record<string, Values | Directive>> = {
 export const getValues = (path: readonly string[], name: string): Values | Directive | undefined =>
   special[[...path, name].join(' ')] ?? (Object.hasOwn(values, name) ? values[name] : undefined)
 
-/** What can be completed at the end of a command line. */
+/** The candidates at the end of a command line. */
 export type Place = {
   /** Words of the command, without the program's: `['oauth', 'login']`. */
   readonly path: readonly string[]
