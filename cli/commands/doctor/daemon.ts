@@ -17,6 +17,7 @@ import {
   checkLimitMs,
   type Checks,
   checksFor,
+  checksSchema,
   within,
 } from '../../../shared/api-checks.ts'
 
@@ -78,6 +79,8 @@ const toFailure = (error: unknown): NonNullable<DaemonFacts['failure']> => {
 
 const remote = ['machines', 'agents', 'logins', 'targets', 'tunnel'] as const
 
+const otherVersion = 'the running daemon is of another version'
+
 /** Asks the daemon for its checks; without an answer each of its groups says why it was not checked. */
 export const askChecks = async (
   { client }: DaemonFacts,
@@ -92,14 +95,11 @@ export const askChecks = async (
   if (!client) return skip('only a running daemon can check this')
   try {
     const timeoutMs = checkLimitMs(online) + 2000
-    return await client.post<Checks>(`/checks${online ? '?online' : ''}`, undefined, { timeoutMs })
+    const answer = await client.post(`/checks${online ? '?online' : ''}`, undefined, { timeoutMs })
+    return checksSchema.safeParse(answer).data ?? skip(otherVersion)
   } catch (error) {
     const isOld = error instanceof DoorwardError && error.code === 'webhook-not-found'
-    return skip(
-      isOld
-        ? 'the running daemon is too old to check this'
-        : `the daemon did not check it: ${toFailure(error).detail}`,
-    )
+    return skip(isOld ? otherVersion : `the daemon did not check it: ${toFailure(error).detail}`)
   }
 }
 
