@@ -73,7 +73,7 @@ export type ContactParts = {
 const toFields = (delivery: Delivery, rule?: CompiledRule): ReturnType<typeof toKnown> => {
   const { webhook, headers, size, source, read } = delivery
   const deliveryId = read ? read.deliveryId : getDeliveryId(webhook.scheme, headers)
-  return toKnown(webhook, { size, deliveryId, signed: read?.signed, source }, rule)
+  return toKnown(webhook, { deliveryId, signed: read?.signed, source }, size, rule)
 }
 
 /** What the event of a request without a delivery names. */

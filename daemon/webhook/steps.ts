@@ -244,13 +244,12 @@ export const queueEvents = async (delivery: Delivery, parts: PipelineParts): Pro
   // both until then.
   if (!runEvent.needsConfirmation) body?.release()
   const placed = await runEvent.accept(due.map(({ event }) => event))
-  const now = performance.now()
   const accepted: string[] = []
   const events: EventOfRule[] = placed.map(({ id, status }, index) => {
     const rule = due[index]?.rule
     if (rule && status === 'accepted') {
       accepted.push(id)
-      if (rule.maxRuns) parts.budgets.count(rule, now)
+      if (rule.maxRuns) parts.budgets.count(rule, performance.now())
     }
     return { id, status, rule: rule?.name }
   })

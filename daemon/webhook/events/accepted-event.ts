@@ -62,7 +62,7 @@ export const createEvent = (rule: CompiledRule, read: ReadDelivery): AcceptedEve
   return {
     webhook: rule,
     receivedAt,
-    known: toKnown(webhook, { ...read, size: body.bytes.length }, rule),
+    known: toKnown(webhook, read, body.bytes.length, rule),
     prompt,
     context,
     workspace: rule.workspace && expandWorkspace(rule.workspace, scope),
@@ -78,7 +78,8 @@ export const createEvent = (rule: CompiledRule, read: ReadDelivery): AcceptedEve
 /** What is known of a delivery, or of one that was refused; without a rule for one that runs none. */
 export const toKnown = (
   { path, rules }: Pick<CompiledWebhook, 'path' | 'rules'>,
-  { size, deliveryId, signed, source }: Pick<Known, 'size' | 'deliveryId' | 'signed' | 'source'>,
+  { deliveryId, signed, source }: Pick<Known, 'deliveryId' | 'signed' | 'source'>,
+  size: number,
   rule: CompiledRule | undefined = rules.length === 1 ? rules[0] : undefined,
 ): Known => ({
   webhook: path,

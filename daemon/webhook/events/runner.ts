@@ -92,22 +92,21 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
       if (coalesced) groups.join(id, receivedAt, coalesced, groupActions)
     },
     accept: async (accepted) => {
-      const given = accepted.map((event) => ({ id: newEventId(), event: stamp(event, groups) }))
-      const jobs = given.map(({ id, event }) => {
-        const job = toJob(id, event)
-        return { ...job, accepted: () => add(id, event) }
+      const jobs = accepted.map((given) => {
+        const event = stamp(given, groups)
+        const id = newEventId()
+        return toJob(id, event, undefined, () => add(id, event))
       })
       const placed = await queue.addAll(jobs)
-      const taken = given.flatMap(({ id, event }, index): PlacedEvent[] => {
-        if (placed[index] === 'queued') return [{ id, status: 'accepted' }]
-        if (placed[index] !== 'duplicate') return []
-        events.add(event.receivedAt, { ...event.known, ...duplicateEnd }, id)
+      return accepted.flatMap(({ receivedAt, known }, index): PlacedEvent[] => {
+        const [id, result] = [jobs[index]?.id, placed[index]]
+        if (id === undefined) return []
+        // The sender delivers it again, for those alone.
+        if (result instanceof DoorwardError) throw result
+        if (result === 'queued') return [{ id, status: 'accepted' }]
+        events.add(receivedAt, { ...known, ...duplicateEnd }, id)
         return [{ id, status: 'duplicate' }]
       })
-      const refused = placed.find((one) => one instanceof DoorwardError)
-      // The sender delivers it again, for those alone.
-      if (refused) throw refused
-      return taken
     },
     again: (id, event, answer) => {
       enqueueAgain(id, event, answer)
@@ -131,10 +130,10 @@ const stamp = (event: AcceptedEvent, groups: EventGroups): AcceptedEvent => {
 /** Makes the job of an event, which records what becomes of it. */
 const createToJob = (
   parts: RunEventParts,
-): ((id: string, event: AcceptedEvent, answer?: string) => Job) => {
+): ((id: string, event: AcceptedEvent, answer?: string, accepted?: () => void) => Job) => {
   const { events, deliveries, kept, groups, budgets, log } = parts
   const runToEnd = createRunToEnd(parts)
-  return (id, event, answer) => {
+  return (id, event, answer, accepted) => {
     const { webhook, prompt, payload, coalesced, delivery } = event
     const queuedAt = performance.now()
     let isOver = false
@@ -176,6 +175,7 @@ const createToJob = (
     return {
       id,
       event: answer === undefined && !hasNoWayOut(event) ? event : undefined,
+      accepted,
       agentName: webhook.agentName,
       agentConcurrency: webhook.agent.concurrency,
       bytes: Buffer.byteLength(answer ?? prompt) + (payload?.length ?? 0),
