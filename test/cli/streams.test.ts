@@ -1,12 +1,10 @@
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
 import { type ServerResponse, createServer } from 'node:http'
 import { once } from 'node:events'
-import { open, rm, writeFile } from 'node:fs/promises'
+import { rm, writeFile } from 'node:fs/promises'
 import type { AddressInfo } from 'node:net'
 import type { EventRecord } from '../../shared/api.ts'
-import { cleanEnvironment, cliMain, startDaemon } from '../support/daemon/daemon.ts'
-import { temporaryHome } from '../support/temporary.ts'
+import { startDaemon } from '../support/daemon/daemon.ts'
 import { type ContractServer, startContractServer } from './support/contract-server.ts'
 import {
   hasTerminal,
@@ -79,31 +77,6 @@ describe('cli: streams', () => {
     await stopStarted(home)
     assert.equal(code, 130)
     assert.doesNotMatch(stdout, /before/)
-  })
-
-  it('follows over a restart that hands the events over, and says so once', async function () {
-    if (process.platform === 'win32') return this.skip()
-    const home = await temporaryHome({ webhooks })
-    await run(['daemon', 'start'], { home })
-    const send = async (text: string) =>
-      run(['webhook', 'send', '/a', '-', '--wait'], { home, stdin: JSON.stringify({ text }) })
-    await send('before')
-    const child = start(['events', '--follow'], { home })
-    const ended = resultOf(child)
-    await untilSaid(child, 'stderr', /following/)
-    const again = untilSaid(child, 'stderr', /the daemon was restarted/)
-    await run(['daemon', 'restart'], { home })
-    await again
-    const last = untilSaid(child, 'stdout', /✓ done .*after$/m)
-    await send('after')
-    await last
-    child.kill('SIGINT')
-    const { stdout, stderr } = await ended
-    await stopStarted(home)
-    assert.equal(stderr.match(/the daemon/g)?.length, 1, stderr)
-    assert.doesNotMatch(stdout, /before/)
-    const lines = stdout.trimEnd().split('\n')
-    assert.equal(new Set(lines).size, lines.length, stdout)
   })
 
   it('waits on while another program has the port of the daemon that has gone', async () => {
@@ -240,39 +213,6 @@ describe('cli: streams', () => {
     await server.close()
     assert.equal(code, 0)
     assert.equal((JSON.parse(stdout) as { result: string }).result.length, 3_000_000)
-  })
-
-  it('ends quietly when the reader has seen enough', async () => {
-    const server = await bigServer()
-    const child = spawn(process.execPath, [cliMain, 'events', 'show', 'evt_1'], {
-      env: cleanEnvironment({ DOORWARD_HOME: server.home.root }),
-      stdio: ['ignore', 'pipe', 'pipe'],
-    })
-    let stderr = ''
-    child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()))
-    await once(child.stdout, 'data')
-    child.stdout.destroy()
-    await once(child, 'close')
-    await server.close()
-    assert.deepEqual([child.exitCode, stderr], [0, ''])
-  })
-
-  it('says without a stack that its output cannot be written', async function () {
-    if (process.platform !== 'linux') return this.skip()
-    const server = await startContractServer(() => [200, { events: [record('evt_1')] }])
-    const full = await open('/dev/full', 'w')
-    const child = spawn(process.execPath, [cliMain, 'events'], {
-      env: cleanEnvironment({ DOORWARD_HOME: server.home.root }),
-      stdio: ['ignore', full.fd, 'pipe'],
-    })
-    let stderr = ''
-    child.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString()))
-    await once(child, 'close')
-    await Promise.all([full.close(), server.close()])
-    assert.deepEqual(
-      [child.exitCode, stderr],
-      [1, 'doorward: cannot write to standard output (ENOSPC)\n'],
-    )
   })
 
   it('writes no colour into a pipe', async () => {

@@ -8,7 +8,6 @@ import type { EventRecord } from '../../shared/api.ts'
 import { cleanEnvironment, cliMain } from '../support/daemon/daemon.ts'
 import { filesIn, temporaryFolder, temporaryHome } from '../support/temporary.ts'
 import { type ContractServer, startContractServer } from './support/contract-server.ts'
-import { authorized, startLoginServer } from './support/login-server.ts'
 import { resultOf, run, stopStarted } from './support/cli.ts'
 
 const record: EventRecord = {
@@ -142,34 +141,6 @@ describe('cli: where it runs', () => {
       assert.ok(ok, JSON.stringify(checks))
       assert.doesNotMatch(examined.stdout, new RegExp(home.root))
     })
-
-    it('logs in over ssh', async () => {
-      const server = await startLoginServer([authorized])
-      const { code, stdout, stderr } = await asUnknown(['oauth', 'login', 'github'], {
-        DOORWARD_HOME: server.home.root,
-        SSH_CONNECTION: '192.0.2.1 50000 192.0.2.2 22',
-        USER: 'octo',
-      })
-      await server.close()
-      assert.deepEqual([code, stdout], [0, 'logged in to github as octocat\n'], stderr)
-      assert.match(stderr, /octo@192\.0\.2\.2/)
-    })
-  })
-
-  it('says that a home below a folder that is gone cannot be named so', async function () {
-    if (process.platform === 'win32') return this.skip()
-    const cwd = await temporaryFolder()
-    const inGone = 'rmdir "$0" && exec "$1" "$2" config path --home sub'
-    const child = spawn('sh', ['-c', inGone, cwd, process.execPath, cliMain], {
-      cwd,
-      env: cleanEnvironment({}),
-    })
-    const { code, stderr } = await resultOf(child)
-    assert.equal(code, 1)
-    assert.match(
-      stderr,
-      /^doorward: the home sub is relative to the current folder, which was removed\nhint: /,
-    )
   })
 
   it('says that a home cannot be written, and what to do, in every command that must', async function () {

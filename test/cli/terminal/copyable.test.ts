@@ -2,28 +2,8 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { isRemoteShell, tunnelCommand } from '../../../cli/commands/oauth/login-help.ts'
 import { clock, shellWord } from '../../../cli/terminal/format.ts'
-import { loginCommand, shortScopes } from '../../../shared/login-words.ts'
 
 describe('cli: what is shown to be copied', () => {
-  it('shortens the scopes of Google for people, and no others', () => {
-    assert.deepEqual(
-      shortScopes([
-        'https://www.googleapis.com/auth/gmail.modify',
-        'https://mail.google.com/',
-        'https://www.googleapis.com/auth/',
-        'repo',
-      ]),
-      ['gmail.modify', 'https://mail.google.com/', 'https://www.googleapis.com/auth/', 'repo'],
-    )
-  })
-
-  it('names all scopes of a login in full, each once', () => {
-    assert.equal(
-      loginCommand('google', ['openid', 'https://www.googleapis.com/auth/calendar', 'openid']),
-      'doorward oauth login google --scopes openid,https://www.googleapis.com/auth/calendar',
-    )
-  })
-
   it('makes one word of a shell of whatever a provider calls a scope', function () {
     if (process.platform === 'win32') return this.skip()
     for (const text of ["$(touch x)';id", 'a b', '`id`', 'repo', "it's", '!x', '*'])

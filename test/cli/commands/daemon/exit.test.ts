@@ -30,30 +30,6 @@ describe('cli: a daemon that is ending', () => {
       }
     })
 
-    it('is waited for by one in the foreground', async () => {
-      const { home, agent, pid, stopping } = await stopWhileAnAgentRuns()
-      const next = start(['daemon', 'start', '--foreground'], { home })
-      await untilSaid(next, 'stderr', waitingFor(pid))
-      const isUp = untilSaid(next, 'stderr', / at http/)
-      agent.answer('late')
-      await Promise.all([stopping, isUp])
-      assert.equal(await answers(home), true)
-      next.kill()
-      await once(next, 'close')
-      agent.close()
-    })
-
-    it('is waited for by a login', async () => {
-      const { home, agent, pid, stopping } = await stopWhileAnAgentRuns()
-      const login = start(['oauth', 'login', 'unknown', '--client-id', 'x'], { home })
-      await untilSaid(login, 'stderr', waitingFor(pid))
-      const ended = resultOf(login)
-      agent.answer('late')
-      await stopping
-      assert.match((await ended).stderr, /started the daemon .*\n.*no provider unknown/)
-      agent.close()
-    })
-
     it('is said to be ending', async () => {
       const { home, agent, pid, stopping } = await stopWhileAnAgentRuns()
       const said = await run(['daemon', 'status'], { home })

@@ -8,7 +8,7 @@ import { version } from '../../../../shared/version.ts'
 import { cleanEnvironment, cliMain } from '../../../support/daemon/daemon.ts'
 import { waitForProcessExit } from '../../../support/fixtures.ts'
 import { temporaryFolder } from '../../../support/temporary.ts'
-import { type ContractServer, startContractServer } from '../../support/contract-server.ts'
+import type { ContractServer } from '../../support/contract-server.ts'
 import {
   type CliOptions,
   hasTerminal,
@@ -179,36 +179,6 @@ describe('cli: oauth exec', () => {
       assert.equal(child.exitCode, 128 + constants.signals.SIGPIPE)
     })
 
-    it('stops and goes on with the command', async function () {
-      if (!hasTerminal()) return this.skip()
-      // As the job of a shell: the system stops no process group that nobody could wake again.
-      const input = join(await temporaryFolder(), 'input')
-      const command = `'${node}' '${cliMain}' oauth exec github -- '${node}' '${tellsSignals}'`
-      const line = `mkfifo '${input}'; ${command} <> '${input}' & wait -f $!`
-      const shell = spawn(
-        'script',
-        ['-qec', `exec bash -mc "${line.replaceAll('$', '\\$')}"`, '/dev/null'],
-        {
-          env: cleanEnvironment({ DOORWARD_HOME: server.home.root, TERM: 'dumb' }),
-          stdio: ['pipe', 'pipe', 'pipe'],
-          timeout: 40_000,
-          killSignal: 'SIGKILL',
-        },
-      )
-      const ended = resultOf(shell)
-      const said = await untilSaid(shell, 'stdout', /ready \d+ \d+/)
-      const [, pid = 0, ours = 0] = (/ready (\d+) (\d+)/.exec(said) ?? []).map(Number)
-      process.kill(ours, 'SIGTSTP')
-      await untilState(pid, 'T')
-      await untilState(ours, 'T')
-      const continued = untilSaid(shell, 'stdout', /<SIGCONT>/)
-      process.kill(ours, 'SIGCONT')
-      await continued
-      await untilState(ours, 'S')
-      await writeFile(input, 'end\n')
-      assert.equal((await ended).code, 7)
-    })
-
     it('does not double the Ctrl-C of a terminal', async function () {
       if (!hasTerminal()) return this.skip()
       const child = startOnTerminal(`oauth exec github -- '${node}' '${tellsSignals}'`, server)
@@ -257,15 +227,6 @@ describe('cli: oauth exec', () => {
     child.kill('SIGKILL')
     await waitForProcessExit(Number(/ready (\d+)/.exec(said)?.[1]))
   })
-
-  it('starts nothing while the daemon cannot be reached', async () => {
-    const away = await startContractServer(() => [500, {}])
-    await away.close()
-    const { code } = await run(['oauth', 'exec', '--no-start', 'github', '--', 'true'], {
-      home: away.home,
-    })
-    assert.equal(code, 3)
-  })
 })
 
 const startOnShell = (server: ContractServer): ChildProcess =>
@@ -275,14 +236,3 @@ const startOnShell = (server: ContractServer): ChildProcess =>
     timeout: 40_000,
     killSignal: 'SIGKILL',
   })
-
-/** Waits for a state of proc(5): no event tells. */
-const untilState = async (pid: number, state: string): Promise<void> => {
-  const last = performance.now() + 5000
-  for (;;) {
-    const stat = await readFile(`/proc/${pid}/stat`, 'utf8')
-    if (stat.slice(stat.lastIndexOf(')') + 2).startsWith(state)) return
-    assert.ok(performance.now() < last, `process ${pid} is not in state ${state}`)
-    await new Promise((resolve) => setTimeout(resolve, 20))
-  }
-}

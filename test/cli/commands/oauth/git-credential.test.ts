@@ -182,20 +182,6 @@ describe('cli: oauth git-credential', () => {
       }
     }
 
-    it('fills the credential of github.com', async () => {
-      const git = await gitWith(server.home, 'https://github.com')
-      const { code, stdout, stderr } = await git(['credential', 'fill'], github)
-      assert.deepEqual([code, stderr], [0, ''])
-      for (const line of [
-        'host=github.com',
-        'username=x-access-token',
-        `password=${tokenOf('github')}`,
-      ])
-        assert.ok(stdout.split('\n').includes(line), stdout)
-      for (const operation of ['approve', 'reject'])
-        assert.equal((await git(['credential', operation], stdout)).code, 0)
-    })
-
     it('fills it for the account of its setting, and of the URL first', async () => {
       const two = await startTokenServer(
         { github: {}, 'github@work': {} },
@@ -234,24 +220,6 @@ describe('cli: oauth git-credential', () => {
         assert.deepEqual([...new Set(repository.logins)], [`x-access-token:${tokenOf('github')}`])
         const remembered = await git(['-C', 'copy', 'config', '--list'])
         assert.ok(!remembered.stdout.includes(tokenOf('github')))
-      } finally {
-        repository.close()
-      }
-    })
-
-    it('tells the person why git goes on to ask', async () => {
-      const repository = await startGitServer('nobody knows it')
-      try {
-        const out = await serve({})
-        await writeFile(
-          join(out.home.config, 'gateway.yaml'),
-          `providers: { github: { authorization_endpoint: "${repository.origin}/authorize" } }\n`,
-        )
-        const git = await gitWith(out.home, repository.origin)
-        const { code, stderr } = await git(['ls-remote', repository.url])
-        assert.notEqual(code, 0)
-        assert.match(stderr, /hint: doorward oauth login github\n/)
-        assert.match(stderr, /terminal prompts disabled/)
       } finally {
         repository.close()
       }

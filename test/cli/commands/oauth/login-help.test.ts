@@ -5,7 +5,7 @@ import { describe, it } from 'mocha'
 import type { Login } from '../../../../shared/api.ts'
 import { temporaryFolder } from '../../../support/temporary.ts'
 import { untilText } from '../../../support/until-text.ts'
-import { hasTerminal, resultOf, run, start, startOnTerminal, untilSaid } from '../../support/cli.ts'
+import { hasTerminal, resultOf, run, startOnTerminal, untilSaid } from '../../support/cli.ts'
 import { statusWith } from '../../../support/daemon/fake-daemon.ts'
 import { type ContractServer, startContractServer } from '../../support/contract-server.ts'
 
@@ -73,18 +73,6 @@ describe('cli: oauth login --device', () => {
     assert.match(stderr, /login\/device\n(.*\n)*.*WDJB-MJHT/)
   })
 
-  it('gives the started login and its outcome as JSON lines', async () => {
-    const server = await deviceServer()
-    const { code, stdout, stderr } = await run([...login, '--json'], { home: server.home })
-    await server.close()
-    assert.deepEqual([code, stderr], [0, ''])
-    const lines = stdout.trimEnd().split('\n')
-    assert.deepEqual(
-      lines.map((line) => JSON.parse(line) as unknown),
-      [started, authorized],
-    )
-  })
-
   it('opens the page without the code, and nothing with --no-browser', async function () {
     if (process.platform !== 'linux') return this.skip()
     const server = await deviceServer()
@@ -140,19 +128,6 @@ describe('cli: oauth login --device', () => {
     await server.close()
     assert.deepEqual([code, stdout], [1, ''])
     assert.ok(stderr.includes(message))
-  })
-
-  it('cancels the login at Ctrl-C', async function () {
-    if (process.platform === 'win32') return this.skip()
-    const server = await deviceServer('open')
-    const child = start(login, { home: server.home })
-    const ended = resultOf(child)
-    await untilSaid(child, 'stderr', /waiting for you/)
-    child.kill('SIGINT')
-    const { code } = await ended
-    await server.close()
-    assert.equal(code, 130)
-    assert.equal(server.calls.at(-1)?.method, 'DELETE')
   })
 
   it('goes not together with --paste', async () => {

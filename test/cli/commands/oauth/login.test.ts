@@ -109,21 +109,6 @@ describe('cli: oauth login', () => {
     assert.doesNotMatch((await loggedIn(authorized, {}, ['--client-id', 'c', '-q'])).stderr, line)
   })
 
-  it('says that the login is gone when the daemon was killed', async () => {
-    const server = await startLoginServer(['open'], {
-      waiting: (response) => response.socket?.destroy(),
-    })
-    const { code, stderr } = await run(['oauth', 'login', 'github', '--no-browser'], {
-      home: server.home,
-    })
-    await server.close()
-    assert.equal(code, 3)
-    assert.match(
-      stderr,
-      /^doorward: the daemon stopped while the login to github waited\nhint: doorward oauth login github$/m,
-    )
-  })
-
   it('says so too when the daemon is stopping, and asks no other one for it', async () => {
     const server = await startContractServer(({ path }) => {
       if (path === '/oauth/start') return [201, startedLogin]
@@ -149,19 +134,6 @@ describe('cli: oauth login', () => {
     child.stdin?.write('\u0003')
     assert.match((await ended).stdout, /logged in to github as octocat/)
     await server.close()
-  })
-
-  it('shows how long it has waited', async function () {
-    if (!hasTerminal()) return this.skip()
-    const server = await startLoginServer(['open'])
-    const child = startOnTerminal('oauth login github --no-browser </dev/null', server)
-    const ended = resultOf(child)
-    await untilSaid(child, 'stdout', /waiting for you at github \(0:\d\d\), Ctrl-C cancels/)
-    child.stdin?.write('\u0003')
-    const { code, stdout } = await ended
-    await server.close()
-    assert.equal(code, 130)
-    assert.match(stdout, /the login to github is cancelled\r\n$/)
   })
 
   it('is cancelled at the daemon by a Ctrl-C that comes before it has begun', async function () {
@@ -418,18 +390,5 @@ describe('cli: oauth login', () => {
     assert.match(stderr, /the state is not of this login/)
     assert.match(stderr, /standard input ended: no address can be pasted any more\n/)
     assert.match(stderr, /doorward: the login to github was cancelled\n/)
-  })
-
-  it('says nothing of a pasted address that came after the browser', async () => {
-    const server = await startLoginServer([pending, authorized], {
-      redirect: () => [409, { code: 'login-not-pending', detail: 'this login is authorized' }],
-    })
-    const { code, stderr } = await run(['oauth', 'login', 'github', '--paste', '--no-browser'], {
-      home: server.home,
-      stdin: `${redirected}\n`,
-    })
-    await server.close()
-    assert.equal(code, 0)
-    assert.doesNotMatch(stderr, /authorized|doorward:/)
   })
 })

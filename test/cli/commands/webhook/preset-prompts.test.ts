@@ -64,22 +64,6 @@ describe('the prompt of a preset', () => {
     assert.match(made('mailgun', mailgun), /^Mailgun says failed of a message to a@b\.example/)
   })
 
-  it('makes of other events of GitLab who, what and where', () => {
-    const project = { path_with_namespace: 'group/project' }
-    const user = { name: 'Ann' }
-    const note = { note: 'What about this?', url: 'https://gitlab.example/n' }
-    const merge = { object_kind: 'note', user, project, object_attributes: note }
-    assert.match(
-      made('gitlab', { ...merge, merge_request: { title: 'A change' } }),
-      /^Ann, note {2}in group\/project\nA change\nhttps:.*\n\nWhat about this\?\n\nSay/,
-    )
-    const builds = list(31, (index) => ({ stage: 'test', name: `job ${index}`, status: 'failed' }))
-    const pipeline = { id: 5, ref: 'main', status: 'failed' }
-    const about = { object_kind: 'pipeline', object_attributes: pipeline, project, builds }
-    assert.match(made('gitlab', about), /^Pipeline 5 on main of group\/project: failed\n/)
-    assert.match(made('gitlab', about), /job 29: failed.*\n1 more jobs are left out here\.$/m)
-  })
-
   it('makes of orders, alerts and issues what matters, within bounds', () => {
     const items = list(22, (index) => ({ quantity: 2, title: `thing ${index}`, price: '1.00' }))
     const order = made(
@@ -101,34 +85,6 @@ describe('the prompt of a preset', () => {
     const values = [{ type: 'ValueError', value: 'bad', stacktrace: { frames } }]
     const error = made('sentry', { data: { error: { title: 'T', exception: { values } } } })
     assert.match(error, /ValueError: bad\n {2}at f11 in a\.py:11\n[^]*f2 .*\n {2}2 outer frames/)
-  })
-
-  it('makes of pushes, forms and lists what they hold', () => {
-    const commits = list(3, (index) => ({ hash: `${index}`.repeat(40), message: `m${index}` }))
-    const changes = [{ new: { name: 'main' }, commits, truncated: true }]
-    const push = { actor: { display_name: 'Ann' }, repository: { full_name: 'a/b' } }
-    assert.match(
-      made('bitbucket', { ...push, push: { changes } }),
-      /^Ann pushed to a\/b:\nmain\n- 00000000 m0\n- 11111111 m1\n- 22222222 m2\nMore commits are not/,
-    )
-    const fields = [
-      { id: '1', title: 'Name?' },
-      { id: '2', title: 'Colour?' },
-    ]
-    const answers = [
-      { type: 'text', text: 'Ann', field: { id: '1' } },
-      { type: 'choice', choice: { label: 'red' }, field: { id: '2' } },
-    ]
-    const form = { form_response: { definition: { title: 'Sign up', fields }, answers } }
-    assert.match(made('typeform', form), /"Sign up":\n- Name\?: Ann\n- Colour\?: red\n/)
-    const messages = [{ from: '491', type: 'text', text: { body: 'hello' } }]
-    const entry = [{ changes: [{ field: 'messages', value: { messages } }] }]
-    assert.match(made('meta', { object: 'whatsapp', entry }), /sent this:\nFrom 491: hello\n/)
-    const data = Buffer.from('a message').toString('base64')
-    assert.match(made('google-pubsub', { message: { data } }), /\n\na message\n\n/)
-    const item = { field: 'status', fromString: 'Open', toString: 'Done' }
-    const moved = { issue: { key: 'A-1', fields: {} }, changelog: { items: [item] } }
-    assert.match(made('jira', moved), /: A-1 [^]*\nstatus: Open -> Done\n/)
   })
 
   it('makes of each built-in payload a prompt without an empty field', async () => {

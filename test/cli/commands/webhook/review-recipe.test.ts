@@ -105,14 +105,6 @@ describe('cli: webhook add github-review', () => {
     const { webhooks } = await loadConfig(home, {})
     assert.equal(webhooks[0]?.rules[0].agentName, 'two')
   })
-
-  it('prints the entry, and writes nothing, with --print', async () => {
-    const home = await temporaryHome({ agents: 'agents: { one: { kind: claude } }\n' })
-    const { code, stdout } = await add(home, '--print')
-    assert.equal(code, 0)
-    assert.match(stdout, /^ {4}- name: review\n {6}agent: one$/m)
-    assert.equal(await agentsIn(home), 'agents: { one: { kind: claude } }\n')
-  })
 })
 
 describe('cli: keys that are added to an entry', () => {
