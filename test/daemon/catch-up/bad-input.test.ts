@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { chmod, readFile, writeFile } from 'node:fs/promises'
+import { chmod } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { CaughtUp } from '../../support/daemon/caught-up.ts'
 import type { Answer } from '../../support/servers/target-server.ts'
-import { type HookServer, secondaryLimit, startHookServer } from '../../support/servers/hook-api.ts'
+import { type HookServer, startHookServer } from '../../support/servers/hook-api.ts'
 
 const minuteMs = 60_000
 const hourMs = 60 * minuteMs
@@ -64,30 +64,6 @@ describe('catching up with what goes wrong', () => {
     }
   })
 
-  it('runs as many of 7,000 as at_most says, and tells how many wait', async () => {
-    const own = await start('catch_up: all, at_most: 30')
-    for (let number = 0; number < 7000; number += 1) miss(number)
-    await own.pass(hourMs)
-    assert.deepEqual(
-      numbers(own),
-      Array.from({ length: 30 }, (_, index) => index),
-    )
-    assert.match(
-      own.told().join(),
-      /7000 missed .*: 30 run, 6970 waiting \(doorward events missed\)/,
-    )
-    assert.match(own.problems().join(), /^6970 missed deliveries/)
-    assert.deepEqual(await own.catchUp.decide({ do: 'run' }), {
-      run: 30,
-      refused: 0,
-      skipped: 0,
-      waiting: 6940,
-    })
-    await own.catchUp.decide({ do: 'skip' })
-    await own.catchUp.list(true)
-    assert.deepEqual(own.problems(), [])
-  })
-
   it('says that more than 10,000 are not read, and from when they are', async () => {
     const own = await start('catch_up: ask')
     for (let number = 0; number < 10_050; number += 1) miss(number)
@@ -117,21 +93,6 @@ describe('catching up with what goes wrong', () => {
     assert.deepEqual([numbers(own), own.problems()], [[2], []])
   })
 
-  it('waits out an API that answers 500 for an hour, and then runs what it missed', async () => {
-    const own = await start('catch_up: all')
-    await own.pass(10 * minuteMs)
-    server.failing = /./
-    const before = server.requests.length
-    miss(1)
-    await own.pass(hourMs)
-    assert.match(own.problems().join(), /cannot be read: GitHub answered 500/)
-    const tries = server.requests.length - before
-    assert.ok(tries >= 5 && tries <= 9, String(tries))
-    server.failing = undefined
-    await own.pass(2 * hourMs)
-    assert.deepEqual([numbers(own), own.problems()], [[1], []])
-  })
-
   it('goes on by itself where details could not be read, or the queue was full', async () => {
     const own = await start('catch_up: all')
     for (const number of [1, 2, 3]) miss(number)
@@ -148,32 +109,6 @@ describe('catching up with what goes wrong', () => {
     server.failing = undefined
     await own.pass(hourMs)
     assert.deepEqual([numbers(own), own.problems()], [[1, 2, 3, 4], []])
-  })
-
-  it('polls on where details could not be read, and tells why they were not', async () => {
-    const own = await start('mode: poll, at_most: 2')
-    for (const number of [1, 2, 3]) miss(number)
-    server.failing = /deliveries.\d/
-    await own.pass(hourMs)
-    assert.deepEqual(numbers(own), [])
-    assert.match(own.problems().join(), /cannot be read: GitHub answered 500/)
-    assert.ok(server.requests.length < 30, String(server.requests.length))
-    server.failing = undefined
-    await own.pass(20 * minuteMs)
-    assert.deepEqual([numbers(own), own.problems()], [[1, 2, 3], []])
-  })
-
-  it('waits as long as a secondary limit asks', async () => {
-    const own = await start('catch_up: all, mode: poll, every: 30s')
-    await own.pass(minuteMs)
-    const before = server.requests.length
-    server.next(secondaryLimit(300))
-    miss(1)
-    await own.pass(5 * minuteMs)
-    assert.equal(server.requests.length - before, 1)
-    assert.match(own.problems().join(), /GitHub rate limit reached \(403\)/)
-    await own.pass(minuteMs)
-    assert.deepEqual([numbers(own), own.problems()], [[1], []])
   })
 
   it('says that the token lost its scope, and reads on once it has it again', async () => {
@@ -226,14 +161,6 @@ describe('catching up with what goes wrong', () => {
     await same.pass(hourMs)
     assert.deepEqual([numbers(own), numbers(same)], [[1], [1]])
   })
-  it('runs once what a sender lists under an id that its details do not have', async () => {
-    const own = await start('mode: poll')
-    const guid = miss(1)
-    const sent = hook.sent.get(1)
-    if (sent) sent.headers['X-GitHub-Delivery'] = 'another'
-    await own.pass(10 * minuteMs)
-    assert.deepEqual([numbers(own), hook.deliveries[0]?.guid], [[1], guid])
-  })
 
   it('reads the other hooks and goes on, however long or deep an answer is', async () => {
     const own = await start('catch_up: all')
@@ -259,17 +186,6 @@ describe('catching up with what goes wrong', () => {
     assert.ok(server.requests.slice(listed).some(({ path }) => path.includes('/1001/deliveries')))
   })
 
-  it('takes no time to come for one up to which everything was read', async () => {
-    const own = await start('catch_up: all')
-    const file = join(own.folder, 'catch-up')
-    const text = await readFile(file, 'utf8')
-    await writeFile(file, text.replace(/ \d{13} \.$/m, ' 9999999999999999 .'), { mode: 0o600 })
-    const next = await CaughtUp.start(own.definitions, gatewayOf(server), own.folder)
-    machines.push(next)
-    miss(1)
-    await next.pass(hourMs)
-    assert.deepEqual(numbers(next), [1])
-  })
   it('says why it does not know what is finished, and not that nothing was missed', async () => {
     const own = await start('catch_up: ask')
     own.stop.abort()

@@ -91,18 +91,6 @@ describe('when deliveries are caught up', () => {
     assert.match(String(last?.headers['if-none-match']), /^"/)
   })
 
-  it('finds what GitHub lists minutes late, by the clock of GitHub', async () => {
-    const [made] = server.hooks
-    assert.ok(made)
-    // Ours is hours behind.
-    server.aheadMs = 5 * 60 * minuteMs
-    await own.catchUp.list(true)
-    server.miss(made, { payload: {}, minutesAgo: 8 })
-    server.miss(made, { payload: {}, minutesAgo: 12 })
-    const [missed] = await own.catchUp.list(true)
-    assert.equal(missed?.waiting.length, 1)
-  })
-
   it('reads 2,500 missed deliveries by page, and says how many there are', async () => {
     const [made] = server.hooks
     assert.ok(made)

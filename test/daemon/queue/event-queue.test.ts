@@ -63,22 +63,6 @@ describe('the queue', () => {
     assert.deepEqual([log, queue.counts()], [['run 1'], { waiting: 0, running: 1 }])
   })
 
-  it('runs the jobs of one agent one after the other, in their order', async () => {
-    const { queue, log, job, end } = setUp()
-    for (const name of ['1', '2', '3']) queue.add(job(name))
-    await turn()
-    await end('1')
-    await end('2')
-    assert.deepEqual(log, ['run 1', 'end 1', 'run 2', 'end 2', 'run 3'])
-  })
-
-  it('runs as many of an agent at once as it allows', async () => {
-    const { queue, log, job } = setUp()
-    for (const name of ['1', '2', '3']) queue.add(job(name, { agentConcurrency: 2 }))
-    await turn()
-    assert.deepEqual([log, queue.counts().running], [['run 1', 'run 2'], 2])
-  })
-
   it('runs no more at once than the limit over all agents', async () => {
     const { queue, log, job, end } = setUp({ concurrency: 2 })
     for (const name of ['a', 'b', 'c']) queue.add(job(name, { agentName: name }))
@@ -182,15 +166,6 @@ describe('the queue', () => {
     assert.deepEqual(queue.counts(), { waiting: 0, running: 0 })
   })
 
-  it('limits the number of waiting jobs, not of running ones', async () => {
-    const { queue, job } = setUp({ maxEvents: 1 })
-    queue.add(job('1'))
-    assert.throws(() => queue.add(job('2')), { code: 'queue-full' })
-    await turn()
-    queue.add(job('3'))
-    assert.throws(() => queue.add(job('4')), { code: 'queue-full' })
-  })
-
   it('refuses a job that could never fit', () => {
     const { queue, budget, job } = setUp({ maxBytes: 25 })
     assert.throws(() => queue.add(job('1', { bytes: 26 })), {
@@ -275,18 +250,6 @@ describe('the queue', () => {
     }
   })
 
-  it('finishes a drain that begins after the last wait of an abort', async () => {
-    const { queue, job } = setUp({ lastWaitMs: 5 })
-    const dropped = new Promise<void>((resolve) => {
-      queue.add(job('1', { run: () => new Promise(() => undefined), drop: () => resolve() }))
-    })
-    await turn()
-    queue.abort()
-    await dropped
-    await queue.drain(1)
-    assert.equal(queue.counts().running, 1)
-  })
-
   it('drops a running job that does not end', async () => {
     const { queue, log, job } = setUp({ lastWaitMs: 10 })
     const never = () => new Promise<void>(() => undefined)
@@ -294,36 +257,6 @@ describe('the queue', () => {
     await turn()
     await queue.drain(1)
     assert.deepEqual(log, ['drop 1'])
-  })
-
-  it('drops a job that waits and is cancelled, and gives its room to others', async () => {
-    const { queue, log, job, budget, end } = setUp()
-    for (const name of ['1', '2', '3']) queue.add(job(name))
-    await turn()
-    assert.equal(queue.cancel('2'), true)
-    assert.deepEqual([log, queue.counts().waiting, budget.used()], [['run 1', 'drop 2'], 1, 10])
-    await end('1')
-    assert.deepEqual(log.slice(2), ['end 1', 'run 3'])
-  })
-
-  it('stops a job that runs and is cancelled, and no other', async () => {
-    const { queue, log, job } = setUp()
-    let reason: unknown
-    const run = (signal: AbortSignal) =>
-      new Promise<void>((resolve) => {
-        signal.addEventListener('abort', () => {
-          reason = signal.reason
-          resolve()
-        })
-      })
-    queue.add(job('1', { run }))
-    queue.add(job('2'))
-    queue.add(job('other', { agentName: 'b' }))
-    await turn()
-    assert.equal(queue.cancel('1'), true)
-    await turn()
-    assert.deepEqual([log, reason], [['run other', 'run 2'], 'cancelled'])
-    assert.deepEqual([queue.cancel('1'), queue.cancel('unknown')], [false, false])
   })
 
   it('ends a drain whose last job is cancelled', async () => {
@@ -406,23 +339,5 @@ describe('the queue', () => {
     assert.equal(queue.counts().waiting, 2)
     await turn()
     assert.deepEqual([log, budget.used()], [['run 1', 'run 2'], 0])
-  })
-
-  it('counts the runs of another process towards the limits', async () => {
-    const busy = new Set(['a'])
-    const remote = {
-      of: (agent: string) => (busy.has(agent) ? 1 : 0),
-      agents: () => busy.size,
-      events: () => busy.size,
-    }
-    const { queue, log, job } = setUp({ concurrency: 2 })
-    queue.share(remote)
-    for (const name of ['a', 'b', 'c']) queue.add(job(name, { agentName: name }))
-    await turn()
-    assert.deepEqual([log, queue.counts()], [['run b'], { waiting: 2, running: 2 }])
-    busy.clear()
-    queue.trigger()
-    await turn()
-    assert.deepEqual(log, ['run b', 'run a'])
   })
 })

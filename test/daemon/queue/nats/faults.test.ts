@@ -86,26 +86,6 @@ describe('machines that share a queue, when something goes wrong', () => {
     assert.deepEqual([state, attempts], ['done', 1])
   })
 
-  it('run a delivery again whose event failed, also after it was refused once', async () => {
-    const receiver = await start('receiver', { maxEvents: 1 })
-    await start('worker')
-    const delivery = { webhook: '/a', hash: 'same' }
-    await receiver.untilOver(await receiver.accept('fails', 'one', { delivery }))
-    // The broker has room when it knows of the acknowledgement.
-    const acceptWithRoom = async (...given: Parameters<typeof receiver.accept>): Promise<string> =>
-      receiver.accept(...given).catch(async () => acceptWithRoom(...given))
-    const gate = receiver.newGate('gate')
-    const running = await acceptWithRoom('waits', `${gate.path}\n`)
-    await assert.rejects(
-      async () => receiver.accept('echo', 'two', { delivery }),
-      (error) => error instanceof DoorwardError && error.code === 'queue-full',
-    )
-    await gate.open('done')
-    await receiver.untilOver(running)
-    const id = await acceptWithRoom('echo', 'two', { delivery })
-    assert.equal((await receiver.untilOver(id)).resultPreview, 'two')
-  })
-
   it('deliver what was published without an acknowledgement, and run it once', async () => {
     const link = await startLink(broker.port)
     const receiver = await start('receiver', { servers: `nats://127.0.0.1:${link.port}` })
@@ -208,15 +188,5 @@ describe('machines that share a queue, when something goes wrong', () => {
     await nc.close()
     await start('worker', options)
     assert.equal((await receiver.untilOver(id)).state, 'done')
-  })
-
-  it('cancel on a worker what it runs', async () => {
-    const receiver = await start('receiver')
-    const worker = await start('worker')
-    const id = await receiver.accept('waits', `${receiver.newGate('never').path}\n`)
-    await receiver.untilState(id, 'running')
-    assert.ok(worker.queue.cancel(id))
-    const { state, code } = await receiver.untilOver(id)
-    assert.deepEqual([state, code], ['failed', 'event-cancelled'])
   })
 })

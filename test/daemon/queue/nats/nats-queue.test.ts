@@ -3,7 +3,6 @@ import { randomBytes } from 'node:crypto'
 import { jetstream } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import { DoorwardError } from '../../../../shared/errors.ts'
-import { cancelEvent } from '../../../../daemon/webhook/events/control.ts'
 import { readIdentity } from '../../../../daemon/queue/nats/identity.ts'
 import { readNote, writeDone, writeNote } from '../../../../daemon/queue/nats/messages.ts'
 import {
@@ -41,19 +40,6 @@ describe('machines that share a queue', () => {
     await Promise.all([...machines].map(async (machine) => machine.stop()))
     machines.clear()
     await broker.stop()
-  })
-
-  it('accept nothing without a broker, and go on when it is there again', async () => {
-    const both = await start('both')
-    await broker.kill()
-    await untilTrue(() => !both.isConnected())
-    await assert.rejects(
-      async () => both.accept('echo', 'lost'),
-      (error) => error instanceof DoorwardError && error.code === 'unavailable',
-    )
-    await broker.start()
-    await untilTrue(both.isConnected)
-    assert.equal((await both.untilOver(await both.accept('echo', 'back'))).resultPreview, 'back')
   })
 
   it('run what waited when the broker has lost it, and deliver what ran', async () => {
@@ -118,40 +104,6 @@ describe('machines that share a queue', () => {
     assert.match(await next.answers(), /for the next/)
   })
 
-  it('give a run to another machine when one is lost, which the event shows', async () => {
-    const receiver = await start('receiver', { lostAfter: '1s' })
-    const lost = await start('worker', { lostAfter: '1s' })
-    const gate = receiver.newGate('gate')
-    const id = await receiver.accept('waits', `${gate.path}\n`)
-    const { machine } = await receiver.untilState(id, 'running')
-    await vanish(lost)
-    await start('worker', { lostAfter: '1s' })
-    const again = await receiver.until(id, (record) => record.attempts === 2)
-    assert.notEqual(again.machine, machine)
-    assert.equal(again.detail, `it may have run before on ${machine}`)
-    await gate.open('at last')
-    const { state, detail, attempts } = await receiver.untilOver(id)
-    assert.deepEqual([state, attempts], ['done', 2])
-    assert.match(detail ?? '', /it may have run before/)
-    assert.equal(receiver.queue.machines?.().broker?.redelivered, 1)
-  })
-
-  it('run nothing more on a machine that drains, and finish there what runs', async () => {
-    const receiver = await start('receiver')
-    const first = await start('worker')
-    const gate = receiver.newGate('gate')
-    const id = await receiver.accept('waits', `${gate.path}\n`)
-    const { machine } = await receiver.untilState(id, 'running')
-    const drained = first.queue.drain(60_000)
-    const second = await start('worker')
-    const other = await receiver.untilOver(await receiver.accept('echo', 'elsewhere'))
-    assert.notEqual(other.machine, machine)
-    assert.equal(second.memory.events.record(other.id)?.state, 'done')
-    await gate.open('finished')
-    await drained
-    assert.equal((await receiver.untilOver(id)).machine, machine)
-  })
-
   it('refuse what is longer than a message of the broker, prompt or answer', async () => {
     await broker.stop()
     broker = await startBroker('max_payload: 64KB')
@@ -184,16 +136,6 @@ describe('machines that share a queue', () => {
     assert.deepEqual([state, stage, code, attempts], ['failed', 'agent', 'agent-failed', 4])
     assert.match(detail ?? '', /3 machines were given it/)
     await gate.open('ends the programs')
-  })
-
-  it('stop a run where it runs', async () => {
-    const [receiver, worker] = [await start('receiver'), await start('worker')]
-    const id = await receiver.accept('waits', `${receiver.newGate('never').path}\n`)
-    await receiver.untilState(id, 'running')
-    const { queue, memory } = worker
-    cancelEvent(id, { events: memory.events, queue })
-    const { state, code } = await receiver.untilOver(id)
-    assert.deepEqual([state, code], ['failed', 'event-cancelled'])
   })
 
   it('answer only what a machine was given', async () => {
@@ -287,20 +229,5 @@ describe('machines that share a queue', () => {
     assert.match(broker.log(), new RegExp(id))
     assert.doesNotMatch(broker.log(), /canary-7f3a/)
     assert.ok(!(await broker.hasOnDisk('canary-7f3a')))
-  })
-
-  it('open what older machines have sealed while the key is replaced', async () => {
-    const newer = newKey()
-    // The answer may be on its way to the receiver that vanishes: then the next one has it after this time.
-    const quick = { lostAfter: '1s' }
-    const both = { ...quick, key: `${newer},${key}` }
-    const receiver = await start('receiver', quick)
-    await start('worker', both)
-    const id = await receiver.accept('echo', 'sealed')
-    await untilTrue(() => broker.log().includes('doorward.done'))
-    await vanish(receiver)
-    const next = await start('receiver', { home: receiver.home, ...both })
-    await untilTrue(() => next.memory.events.record(id) !== undefined)
-    assert.equal((await next.untilOver(id)).resultPreview, 'sealed')
   })
 })
