@@ -63,53 +63,6 @@ describe('answers of a token endpoint', () => {
       assert.deepEqual(normalised('standard', body, status), { status, body })
   })
 
-  it('are those of the standard at Google and GitHub', () => {
-    const body = {
-      access_token: 'a',
-      scope: 'repo,user',
-      expires_in: '28800',
-      token_type: 'bearer',
-    }
-    for (const dialect of ['standard', 'google', 'github'] as const)
-      assert.deepEqual(normalised(dialect, body), { status: 200, body })
-    const error = { error: 'invalid_grant' }
-    assert.deepEqual(normalised('google', error, 400), { status: 400, body: error })
-  })
-
-  it('have the tokens of the user nested and those of a bot at the top level at a Slack login', () => {
-    const { body } = normalised('slack', {
-      ok: true,
-      access_token: 'xoxb-bot',
-      scope: 'commands',
-      token_type: 'bot',
-      expires_in: 1,
-      refresh_token: 'xoxe-bot',
-      authed_user: {
-        id: 'U1',
-        scope: 'chat:write,channels:read',
-        access_token: 'xoxp-person',
-        token_type: 'user',
-      },
-      team: { id: 'T1' },
-    })
-    assert.deepEqual(body, {
-      ok: true,
-      team: { id: 'T1' },
-      id: 'U1',
-      scope: 'chat:write,channels:read',
-      access_token: 'xoxp-person',
-      token_type: 'Bearer',
-    })
-  })
-
-  it('are flat at a Slack refresh, and where only a bot was installed', () => {
-    for (const type of ['user', 'bot', undefined]) {
-      const flat = { ok: true, access_token: 'a', refresh_token: 'r', expires_in: 43_200 }
-      const { body } = normalised('slack', { ...flat, token_type: type, authed_user: { id: 'U1' } })
-      assert.deepEqual(body, { ...flat, token_type: 'Bearer' })
-    }
-  })
-
   it('are left alone where Slack sends what it never should', () => {
     for (const user of ['text', 7, null, ['x'], { access_token: 7 }])
       assert.equal(

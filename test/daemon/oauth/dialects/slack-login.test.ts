@@ -65,13 +65,6 @@ describe('login to a Slack', () => {
     assert.deepEqual([tokenType, scopes], ['Bearer', ['chat:write', 'channels:read', 'identify']])
   })
 
-  it('speaks so under another name too', async () => {
-    await start({}, { scopes: ['chat:write'] }, {}, 'slack-work')
-    const { login } = await logIn({ provider: 'slack-work' })
-    assert.deepEqual([login.status, login.account?.name], ['authorized', 'ada (Acme)'])
-    assert.equal((await record('slack-work'))['tokenType'], 'Bearer')
-  })
-
   it('knows who it is in an organisation without a workspace', async () => {
     await start({ isEnterprise: true, accessTokenSeconds: null })
     const { login } = await logIn()
@@ -137,16 +130,5 @@ describe('login to a Slack', () => {
     provider.redirectUris = ['http://localhost:8080/callback']
     const other = await app.start({ provider: 'slack' })
     assert.match((await browse(other.authorizationUrl)).text, /did not match any configured URIs/)
-  })
-
-  it('is a transient error with HTTP 200 too', async () => {
-    await start()
-    provider.fail({ path: '/api/oauth', status: 200, body: { ok: false, error: 'ratelimited' } })
-    const { login } = await logIn()
-    assert.deepEqual(login.error, {
-      code: 'provider-unavailable',
-      message: 'Slack answered ratelimited',
-      hint: 'try again later',
-    })
   })
 })

@@ -128,41 +128,6 @@ describe('login by device code', () => {
     )
   })
 
-  it('fails as denied when the person refuses', async () => {
-    await startApp()
-    server.answer = 'deny'
-    const started = await start()
-    await enterCode(started.verificationUrl, started.userCode)
-    ;(await time.next()).pass()
-    const login = await app.ended(started.loginId)
-    assert.deepEqual([login.status, login.error?.code], ['failed', 'login-denied'])
-    assert.deepEqual(await readdir(app.home.tokens), [])
-    assert.equal(app.events[0]?.code, 'login-denied')
-  })
-
-  it('is cancelled, and no longer polls the provider', async () => {
-    await startApp()
-    const started = await start()
-    const { pass } = await time.next()
-    const waiting = app.ended(started.loginId)
-    const before = server.tokenRequests.length
-    assert.equal((await app.send('DELETE', `/oauth/logins/${started.loginId}`)).status, 204)
-    assert.equal((await waiting).status, 'cancelled')
-    pass()
-    await enterCode(started.verificationUrl, started.userCode)
-    assert.deepEqual([server.tokenRequests.length, time.waiting()], [before, 0])
-    assert.deepEqual(await readdir(app.home.tokens), [])
-  })
-
-  it('ends with the time of a login where that is shorter than the life of the code', async () => {
-    await startApp({}, { loginTimeoutMs: 100 })
-    const started = await start()
-    assert.ok(Date.parse(started.expiresAt) <= Date.now() + 100)
-    const login = await app.ended(started.loginId)
-    assert.deepEqual([login.status, login.error?.code], ['expired', 'login-expired'])
-    assert.equal(app.events[0]?.code, 'login-expired')
-  })
-
   it('takes no pasted address and opens no callback port', async () => {
     await startApp({ callback_port: 1 })
     const { loginId } = await start()
@@ -172,20 +137,6 @@ describe('login by device code', () => {
     assert.deepEqual([status, body.code], [400, 'callback-invalid'])
     assert.match(body.hint ?? '', /enter the code/)
     assert.equal((await app.send<Login>('GET', `/oauth/logins/${loginId}`)).body.status, 'pending')
-  })
-
-  it('ends with the daemon', async () => {
-    await startApp()
-    const { loginId } = await start()
-    const waiting = app.ended(loginId)
-    await app.send('GET', `/oauth/logins/${loginId}`)
-    await app.oauth.close()
-    assert.equal((await waiting).status, 'cancelled')
-    const { status, body } = await app.send('POST', '/oauth/start', {
-      provider: 'mine',
-      device: true,
-    })
-    assert.deepEqual([status, body.code], [503, 'stopping'])
   })
 
   it('runs together with a login in the browser', async () => {

@@ -3,8 +3,6 @@ import { readFile, readdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
 import {
-  type Logout,
-  logoutSchema,
   startedLoginSchema,
   type TokenSummary,
   tokenSummarySchema,
@@ -96,12 +94,6 @@ describe('login', () => {
     assert.equal(login.status, 'authorized')
   })
 
-  it('asks for the scopes of the request', async () => {
-    const { started } = await logIn({ clientId: 'public', scopes: ['openid', 'user'] })
-    assert.deepEqual(started.scopes, ['openid', 'user'])
-    assert.deepEqual((await tokenFile()).record['scopes'], ['openid', 'user'])
-  })
-
   it('asks again for the scopes that were chosen for a login that is over, and else for the usual', async () => {
     const usual = ['openid', 'email', 'repo']
     const endIt = async () => {
@@ -123,24 +115,5 @@ describe('login', () => {
     await endIt()
     const other = { clientId: 'confidential', clientSecret: server.secret }
     assert.deepEqual((await logIn(other)).started.scopes, usual)
-  })
-
-  it('logs out at the provider too and leaves no file', async () => {
-    await logIn()
-    const { record } = await tokenFile()
-    const { status, body } = await app.send<Logout>('DELETE', '/oauth/tokens/mine')
-    assert.equal(status, 200)
-    assert.deepEqual(logoutSchema.parse(body), {
-      provider: 'mine',
-      removed: true,
-      revokedAtProvider: true,
-      detail: 'refresh token and access token revoked',
-    })
-    assert.deepEqual(await readdir(app.home.tokens), [])
-    assert.equal(await server.isRefreshTokenAlive(record['refreshToken'] ?? ''), false)
-    assert.equal(await server.isAccessTokenAlive(record['accessToken'] ?? ''), false)
-    const again = await app.send('DELETE', '/oauth/tokens/mine')
-    assert.deepEqual([again.status, again.body.code], [404, 'not-logged-in'])
-    assert.deepEqual(await readdir(app.home.clients), ['mine.json'])
   })
 })

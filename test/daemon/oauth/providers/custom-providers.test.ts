@@ -9,7 +9,6 @@ import {
   type Vendor,
   startCustomProvider,
 } from '../../../support/providers/custom-provider.ts'
-import { basicOf } from '../../../support/providers/provider-server.ts'
 import { createManualTime } from '../../../support/manual-time.ts'
 import { type OAuthApp, startOAuthApp } from '../../../support/providers/oauth-app.ts'
 
@@ -110,33 +109,6 @@ const auth0 = (origin: string): Vendor => ({
   idClaims: { sub: 'auth0|1', nickname: 'ada', email: 'ada@example.com' },
 })
 
-/** https://<org>.okta.com/oauth2/default */
-const okta = (origin: string): Vendor => ({
-  metadataPath: '/oauth2/default/.well-known/openid-configuration',
-  metadata: {
-    issuer: `${origin}/oauth2/default`,
-    authorization_endpoint: `${origin}/oauth2/default/v1/authorize`,
-    token_endpoint: `${origin}/oauth2/default/v1/token`,
-    userinfo_endpoint: `${origin}/oauth2/default/v1/userinfo`,
-    revocation_endpoint: `${origin}/oauth2/default/v1/revoke`,
-    token_endpoint_auth_methods_supported: ['client_secret_basic', 'none'],
-    revocation_endpoint_auth_methods_supported: ['client_secret_basic', 'none'],
-  },
-  userinfo: { sub: '00u1', preferred_username: 'ada@okta.example' },
-})
-
-/** RFC 8414 section 3.1: the well-known part stands before the path; no OpenID Connect at all. */
-const plainOAuth = (origin: string): Vendor => ({
-  metadataPath: '/.well-known/oauth-authorization-server/tenant1',
-  sendsIss: true,
-  metadata: {
-    issuer: `${origin}/tenant1`,
-    authorization_endpoint: `${origin}/tenant1/authorize`,
-    token_endpoint: `${origin}/tenant1/token`,
-    response_types_supported: ['code'],
-  },
-})
-
 describe('custom provider by its issuer', () => {
   let app: OAuthApp
   let provider: CustomProvider
@@ -201,19 +173,6 @@ describe('custom provider by its issuer', () => {
     assert.deepEqual([body.removed, body.revokedAtProvider], [true, false])
   })
 
-  it('logs in to all tenants of Microsoft by its endpoints', async () => {
-    await startAt(microsoft('common', '{tenantid}'), (origin) => ({
-      authorization_endpoint: `${origin}/common/oauth2/v2.0/authorize`,
-      token_endpoint: `${origin}/common/oauth2/v2.0/token`,
-      device_authorization_endpoint: `${origin}/common/oauth2/v2.0/devicecode`,
-    }))
-    // The id token cannot be checked without an issuer, and so nobody is named by it.
-    assert.deepEqual(
-      [(await logIn()).status, (await logInByDevice()).account],
-      ['authorized', null],
-    )
-  })
-
   it('names the issuer that the consumers of Microsoft have', async () => {
     await startAt(microsoft('consumers', tenant), (origin) => ({
       issuer: `${origin}/consumers/v2.0`,
@@ -268,55 +227,6 @@ describe('custom provider by its issuer', () => {
       assert.deepEqual((await logIn()).account, { id: 'auth0|1', name: 'ada@example.com' })
     })
 
-  it('logs in where the issuer has a path and a slash too many', async () => {
-    await startAt(keycloak, (origin) => ({ issuer: `${origin}/realms/acme/` }))
-    assert.equal((await logIn()).status, 'authorized')
-  })
-
-  it('proves itself by Basic to Okta, which takes nothing else', async () => {
-    await startAt(okta, (origin) => ({ issuer: `${origin}/oauth2/default` }))
-    assert.deepEqual((await logIn()).account, { id: '00u1', name: 'ada@okta.example' })
-    assert.deepEqual(provider.proofs, ['basic'])
-  })
-
-  it('revokes for a public client by Basic where the metadata have nothing else', async () => {
-    // https://github.com/babelouest/glewlwyd
-    const glewlwyd = (origin: string): Vendor => ({
-      ...gitlab(origin),
-      metadata: {
-        ...gitlab(origin).metadata,
-        token_endpoint_auth_methods_supported: ['client_secret_basic', 'none'],
-        revocation_endpoint_auth_methods_supported: ['client_secret_basic'],
-      },
-      revocation: (request) =>
-        basicOf(request)?.join(':') === 'my-app:'
-          ? undefined
-          : { status: 403, headers: { 'content-type': 'text/html' }, body: '<p>Forbidden' },
-    })
-    await startAt(glewlwyd, (origin) => ({ issuer: origin }), false)
-    assert.equal((await logIn()).status, 'authorized')
-    const { body } = await app.send<Logout>('DELETE', '/oauth/tokens/mine')
-    assert.equal(body.revokedAtProvider, true, body.detail)
-  })
-
-  it('names the status of an answer to a revocation that is not JSON', async () => {
-    const refusing = (origin: string): Vendor => ({
-      ...gitlab(origin),
-      revocation: () => ({
-        status: 403,
-        headers: { 'content-type': 'text/html' },
-        body: '<p>Forbidden',
-      }),
-    })
-    await startAt(refusing, (origin) => ({ issuer: origin }))
-    await logIn()
-    const { body } = await app.send<Logout>('DELETE', '/oauth/tokens/mine')
-    assert.match(
-      body.detail ?? '',
-      /the provider refused: an answer with status 403 that is not an OAuth answer/,
-    )
-  })
-
   it('sends a nonce with openid, and accepts no id token with another one', async () => {
     const vendor = (nonce: object) => (origin: string) => ({
       ...keycloak(origin),
@@ -333,26 +243,6 @@ describe('custom provider by its issuer', () => {
       assert.deepEqual([status, error?.code], ['failed', 'provider-refused'])
       assert.match(error?.message ?? '', /"nonce"/)
     }
-  })
-
-  it('sends no proof for a client without a secret', async () => {
-    await startAt(okta, (origin) => ({ issuer: `${origin}/oauth2/default` }), false)
-    assert.equal((await logIn()).status, 'authorized')
-    assert.deepEqual(provider.proofs, ['none'])
-  })
-
-  it('logs in where metadata are only at the place of RFC 8414, before the path', async () => {
-    await startAt(plainOAuth, (origin) => ({ issuer: `${origin}/tenant1` }))
-    const login = await logIn()
-    assert.deepEqual([login.status, login.account], ['authorized', null])
-    // What metadata do not name is Basic: RFC 8414 section 2.
-    assert.deepEqual(provider.proofs, ['basic'])
-    const { body } = await app.send('POST', '/oauth/start', { provider: 'mine', device: true })
-    assert.equal(body.code, 'provider-misconfigured')
-    assert.match(
-      `${body.detail} ${body.hint}`,
-      /device flow of .* is not known.*leave out --device/,
-    )
   })
 
   it('is held to the methods of authentication that make sense in its metadata', async () => {
@@ -372,24 +262,5 @@ describe('custom provider by its issuer', () => {
       assert.equal((await logIn()).status, 'authorized')
       assert.deepEqual(provider.proofs, [expected])
     }
-  })
-
-  it('takes one endpoint from gateway.yaml and the others from the metadata', async () => {
-    const lying = (origin: string): Vendor => {
-      const vendor = gitlab(origin)
-      return {
-        ...vendor,
-        metadata: { ...vendor.metadata, revocation_endpoint: 'http://id.example/revoke' },
-      }
-    }
-    await startAt(lying, (origin) => ({ issuer: origin }))
-    const { detail, hint } = await refusal()
-    assert.match(detail, /revocation_endpoint that is not an https address/)
-    assert.match(hint, /providers\.mine\.revocation_endpoint/)
-    await startAt(lying, (origin) => ({
-      issuer: origin,
-      revocation_endpoint: `${origin}/oauth/revoke`,
-    }))
-    assert.equal((await logIn()).status, 'authorized')
   })
 })

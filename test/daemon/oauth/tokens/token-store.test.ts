@@ -12,7 +12,7 @@ import {
 } from '../../../../daemon/oauth/tokens/token-store.ts'
 import { toSummary, type TokenRecord } from '../../../../daemon/oauth/tokens/token-record.ts'
 import { type Home, prepareHome } from '../../../../shared/home/home.ts'
-import { gatewayOf, startOAuthApp } from '../../../support/providers/oauth-app.ts'
+import { gatewayOf } from '../../../support/providers/oauth-app.ts'
 import { temporaryFolder, temporaryHome } from '../../../support/temporary.ts'
 
 const record: TokenRecord = {
@@ -176,19 +176,6 @@ describe('token file', () => {
         ['slack', 'needs-login'],
       ],
     )
-  })
-
-  it('answers the same over HTTP', async () => {
-    await writeFile(path, JSON.stringify(record))
-    await chmod(path, 0o640)
-    const app = await startOAuthApp({ gateway: {}, home })
-    try {
-      const insecure = await app.send('DELETE', '/oauth/tokens/github')
-      assert.deepEqual([insecure.status, insecure.body.code], [409, 'token-file-insecure'])
-      assert.equal(insecure.body.hint, `chmod 600 ${path}`)
-    } finally {
-      await app.close()
-    }
   })
 
   it('calls a token expired while it can be refreshed, else needing a login', () => {
