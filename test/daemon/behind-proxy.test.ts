@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict'
-import { customFetch } from 'oauth4webapi'
 import { after, afterEach, before, describe, it } from 'mocha'
 import { askHttp } from '../../daemon/agents/http-agent.ts'
 import { askOpenAi } from '../../daemon/agents/openai-agent.ts'
-import { neverArrived, requestOptions } from '../../daemon/oauth/providers/request.ts'
 import { connectTarget } from '../../daemon/delivery/request.ts'
 import { sendBySmtp } from '../../daemon/delivery/targets/smtp.ts'
 import { configureNetwork } from '../../shared/network/outgoing.ts'
@@ -106,36 +104,6 @@ describe('behind a proxy that demands a password, with a private CA', () => {
     })
     use({ NODE_EXTRA_CA_CERTS: undefined })
     await assert.rejects(askHttp(http, question, {}, signal), { hint: /NODE_EXTRA_CA_CERTS/ })
-  })
-
-  it('a provider is asked, and a request that the proxy stopped has not arrived', async () => {
-    const origin = await start({ access_token: 'a' })
-    const fetchFrom = async () =>
-      requestOptions(origin, signal)[customFetch](`${origin}/token`, {
-        method: 'POST',
-        body: new URLSearchParams({ grant_type: 'x' }),
-      })
-    const response = await fetchFrom()
-    assert.deepEqual([response.status, await response.json()], [200, { access_token: 'a' }])
-    assert.deepEqual(server.requests[0]?.fields, { grant_type: 'x' })
-
-    for (const [env, message, hint] of [
-      [
-        { HTTPS_PROXY: `http://${proxy.place}` },
-        /: the proxy \S+ asks for a password/,
-        /networks$/,
-      ],
-      [{ NODE_EXTRA_CA_CERTS: undefined }, /^the certificate of .* is not trusted/, /EXTRA_CA/],
-    ] as const) {
-      use(env)
-      const error: unknown = await fetchFrom().catch((thrown: unknown) => thrown)
-      assert.ok(neverArrived(error))
-      await assert.rejects(fetchFrom(), {
-        code: 'provider-unavailable',
-        message,
-        hint,
-      })
-    }
   })
 
   const attempt = { signal, timeoutMs: 5000, mailTimeoutMs: 5000 }

@@ -151,12 +151,6 @@ describe('an agent of kind openai', () => {
     }
   })
 
-  it('waits as long as Retry-After says', async () => {
-    const { asked, handler } = busy(429, 200)
-    await askOne(handler({ 'retry-after': '0.2' }))
-    assert.ok((asked[1] ?? 0) - (asked[0] ?? 0) >= 195)
-  })
-
   it('gives up with the last error, after some attempts or when waiting does not help', async () => {
     const unpaid = { error: { type: 'insufficient_quota', code: 'insufficient_quota' } }
     for (const [status, headers, document, tries] of [
@@ -233,11 +227,6 @@ describe('an agent of kind openai', () => {
       )
   })
 
-  it('reads JSON behind a byte order mark', async () => {
-    const marked = `\ufeff${JSON.stringify(chat({ content: 'a' }))}`
-    assert.equal((await askOne((response) => response.end(marked))).text, 'a')
-  })
-
   it('reads parts and refusals as text, and marks an answer that the model cut', async () => {
     const getText = async (message: unknown, finish?: string) =>
       (await askOne((response) => sendJson(response, 200, chat(message, finish)))).text
@@ -297,22 +286,6 @@ describe('an agent of kind openai', () => {
     }
   })
 
-  it('does not accept an answer that an error cut off', async () => {
-    const message = { role: 'assistant', content: 'the first half '.repeat(40) }
-    const error = { code: 502, message: 'the provider is overloaded' }
-    const broken: readonly [object, RegExp][] = [
-      [{ choices: [{ message, finish_reason: 'error', error }] }, /: .*is overloaded/],
-      [{ choices: [{ message, finish_reason: null, error }] }, /: .*is overloaded/],
-      [{ choices: [{ message, finish_reason: 'error' }], error }, /: .*is overloaded/],
-      [{ choices: [{ message, finish_reason: 'error' }] }, /with an error \(200\): "error"$/],
-    ]
-    for (const [document, words] of broken) {
-      const failure = await getFailure(askOne((response) => sendJson(response, 200, document)))
-      assert.match(failure.localDetail ?? '', words)
-      assert.doesNotMatch(failure.localDetail ?? '', /first half/)
-    }
-  })
-
   it('times out, before the first byte and before the last', async () => {
     for (const handler of [
       () => undefined,
@@ -328,12 +301,5 @@ describe('an agent of kind openai', () => {
     const stop = new AbortController()
     const asking = askOne(() => stop.abort(), {}, stop.signal)
     assert.equal((await getFailure(asking)).code, 'agent-stopped')
-  })
-
-  it('reports that nothing listens there', async () => {
-    const provider = await startScriptedProvider(() => ({}))
-    provider.close()
-    const error = await getFailure(askOpenAi(agentAt(provider.origin), 'x', env, never))
-    assert.match(error.message, /cannot be reached \(ECONNREFUSED\)/)
   })
 })

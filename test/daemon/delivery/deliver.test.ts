@@ -101,20 +101,4 @@ describe('deliver', () => {
     const [result] = await test(rules).deliver(resolveTargets(['slack:#a']), makeReply())
     assert.match(result?.detail ?? '', /outcome unknown: it may have arrived/)
   })
-
-  it('emits no process warning when it delivers much at the same time', async () => {
-    const warnings: string[] = []
-    const note = (warning: Error) => void warnings.push(warning.name)
-    process.on('warning', note)
-    const { deliver } = test()
-    const { signal } = new AbortController()
-    await Promise.all(
-      Array.from({ length: 20 }, () =>
-        deliver(resolveTargets(['slack:#a']), makeReply(), { signal }),
-      ),
-    )
-    await new Promise((resolve) => setImmediate(resolve))
-    process.off('warning', note)
-    assert.deepEqual(warnings, [])
-  })
 })

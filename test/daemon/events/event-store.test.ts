@@ -31,14 +31,6 @@ describe('the event store', () => {
     assert.deepEqual(list({ webhook: '/nothing' }), [])
   })
 
-  it('removes a field that changes to undefined', () => {
-    const events = new EventStore(2)
-    const { id } = events.add(at(0), { state: 'failed', stage: 'agent', code: 'agent-failed' })
-    events.update(id, { state: 'queued', stage: undefined, code: undefined })
-    assert.deepEqual(eventDetailSchema.parse(events.get(id)), events.get(id))
-    assert.ok(!('stage' in (events.get(id) ?? {})))
-  })
-
   it('keeps a retried event until it finishes again', () => {
     const events = new EventStore(2)
     const { id } = events.add(at(0), { state: 'failed' })
@@ -57,16 +49,6 @@ describe('the event store', () => {
     assert.deepEqual(gone, [])
     events.add(at(0), done)
     assert.deepEqual(gone, [first])
-  })
-
-  it('keeps fewer events as soon as its size is reduced', () => {
-    const events = new EventStore(10)
-    for (let i = 0; i < 10; i += 1) events.add(at(i), done)
-    events.resize(3)
-    assert.deepEqual(
-      events.list({ limit: 10 }).map(({ receivedAt }) => receivedAt.slice(17, 19)),
-      ['09', '08', '07'],
-    )
   })
 
   it('keeps events of one sort through a flood of another', () => {
@@ -107,14 +89,6 @@ describe('the event store', () => {
     for (let i = 0; i < 30; i += 1) run('failed')
     assert.equal(events.get(failed), undefined)
     assert.equal(new Set(forgotten).size, 81 - 8)
-  })
-
-  it('keeps what ran through a flood of issued tokens', () => {
-    const events = new EventStore(2)
-    const ran = events.add(at(0), done).id
-    for (let i = 0; i < 50; i += 1) events.add(at(1), { kind: 'oauth', state: 'done' })
-    assert.ok(events.get(ran))
-    assert.equal(events.list({ limit: 1000 }).length, 3)
   })
 
   it('keeps every event that is not finished', () => {

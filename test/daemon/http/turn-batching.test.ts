@@ -1,7 +1,4 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import { type AddressInfo, type Socket, connect } from 'node:net'
 import { createTurnBatching } from '../../../daemon/http/turn-batching.ts'
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
@@ -26,19 +23,6 @@ describe('the end of a turn', () => {
     assert.deepEqual(done, ['first', 'second', 'step'])
   })
 
-  it('sends the responses of the next turn before steps that a step deferred', async () => {
-    const done: string[] = []
-    deferToTickEnd(() => {
-      deferToTickEnd(() => done.push('later step'))
-      batchResponse(() => done.push('response'))
-      done.push('step')
-    })
-    await turn()
-    assert.deepEqual(done, ['step'])
-    await turn()
-    assert.deepEqual(done, ['step', 'response', 'later step'])
-  })
-
   it('does not keep responses waiting in a long turn', async () => {
     const { batchResponse, deferToTickEnd } = createTurnBatching(250)
     const done: string[] = []
@@ -52,36 +36,5 @@ describe('the end of a turn', () => {
     assert.deepEqual(done, ['turn', 'first', 'second'])
     await turn()
     assert.deepEqual(done, ['turn', 'first', 'second', 'step'])
-  })
-
-  it('comes after all requests that arrived together were read', async () => {
-    const steps: string[] = []
-    const server = createServer((_request, response) => {
-      steps.push('read')
-      batchResponse(() => {
-        steps.push('responded')
-        response.end()
-      })
-    })
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    const { port } = server.address() as AddressInfo
-    const sockets: Socket[] = []
-    while (sockets.length < 8) {
-      sockets.push(connect(port, '127.0.0.1'))
-      await once(server, 'connection')
-    }
-    await Promise.all(
-      sockets.map(async (socket) => {
-        socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n')
-        await once(socket, 'data')
-      }),
-    )
-    for (const socket of sockets) socket.destroy()
-    server.close()
-    assert.deepEqual(steps, [
-      ...Array.from({ length: 8 }, () => 'read'),
-      ...Array.from({ length: 8 }, () => 'responded'),
-    ])
   })
 })

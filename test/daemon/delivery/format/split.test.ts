@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict'
 import { openFenceIn } from '../../../../daemon/util/markdown-fence.ts'
-import { toParts } from '../../../../daemon/delivery/format/parts.ts'
 import { splitText } from '../../../../daemon/delivery/format/split.ts'
-import { telegramText } from '../../../../daemon/delivery/format/telegram.ts'
 
 const number = /^\(\d+\/\d+\)\n/
 const bare = (part: string) => part.replace(number, '')
@@ -29,15 +27,6 @@ describe('splitText', () => {
       assert.equal(bare(parts[0] ?? ''), first)
       assert.equal(parts.map(bare).join('').replaceAll(/\s/g, ''), text.replaceAll(/\s/g, ''))
     })
-
-  it('never cuts through a surrogate pair', () => {
-    for (const before of ['', 'a', 'ab']) {
-      const parts = splitText(before + '😀'.repeat(400), { characters: 301, parts: 9 })
-      assert.ok(parts.length > 1)
-      for (const part of parts) assert.doesNotMatch(part, /\p{Surrogate}/u)
-      assert.equal(parts.map(bare).join(''), before + '😀'.repeat(400))
-    }
-  })
 
   it('closes a code fence that it cuts, and opens it again with its language', () => {
     const code = Array.from({ length: 40 }, (_, line) => `  line(${line})`)
@@ -81,22 +70,6 @@ describe('splitText', () => {
     const [only, second] = splitText('x '.repeat(5000), { characters: 500, parts: 1 })
     assert.match(only ?? '', /^x x.*cut here: \d+ of 10000/s)
     assert.equal(second, undefined)
-  })
-
-  it('keeps every message under the measured limit', () => {
-    const measure = (piece: string) => piece.replaceAll('@', '@@@').length
-    for (const text of ['@'.repeat(3000), 'a @b '.repeat(600), '@\n\n'.repeat(900)]) {
-      const parts = splitText(text, { characters: 400, parts: 9, measure })
-      for (const part of parts) assert.ok(measure(part) <= 400)
-    }
-  })
-
-  it('keeps a table under the limit, though only narrow tables are aligned', () => {
-    const rows = `| ${'n'.repeat(50)} | b |\n|---|---|\n${'|a|b|\n'.repeat(150)}`
-    for (const wide of ['', `| ${'w'.repeat(80)} | b |\n`, `|a|b|\n| ${'w'.repeat(80)}\n`]) {
-      const parts = toParts({ kind: 'telegram' }, `${rows}${wide}${rows}`)
-      for (const part of parts) assert.ok(telegramText(part).text.length <= 4096)
-    }
   })
 
   it('keeps any text whole and under the limit', () => {

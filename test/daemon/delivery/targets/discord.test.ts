@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { makeReply, deliverWith, resolveTargets } from '../../../support/servers/deliver.ts'
 import {
   type TargetServer,
-  hang,
   json,
   reset,
   startTargetServer,
@@ -67,12 +66,6 @@ describe('delivery to Discord', () => {
   it('is not sent again when it may have arrived', async () => {
     server.next(reset)
     assert.match((await run())?.detail ?? '', /outcome unknown/)
-    assert.equal(server.requests.length, 1)
-  })
-
-  it('is not sent again when no response comes in time', async () => {
-    server.next(hang)
-    assert.match((await run())?.detail ?? '', /did not respond in time; outcome unknown/)
     assert.equal(server.requests.length, 1)
   })
 

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { makeReply, deliverWith, resolveTargets } from '../../../support/servers/deliver.ts'
 import {
   type TargetServer,
-  hang,
   json,
   reset,
   startTargetServer,
@@ -77,26 +76,6 @@ describe('delivery to Slack', () => {
     assert.ok(performance.now() - started >= 195)
   })
 
-  it('gives up after 5 retries, and reports the response', async () => {
-    server.next(...Array.from({ length: 9 }, () => no('x', 502)))
-    const { result } = await run()
-    assert.deepEqual(result, {
-      target: 'slack:#alerts',
-      state: 'failed',
-      attempts: 6,
-      code: 'delivery-failed',
-      detail: 'slack answered 502; outcome unknown: it may have arrived',
-    })
-    assert.equal(server.requests.length, 6)
-  })
-
-  it('does not wait when Slack asks for more time than the limit', async () => {
-    server.next(json(429, {}, { 'retry-after': '3600' }))
-    const { result } = await run()
-    assert.deepEqual([result?.state, result?.attempts], ['failed', 1])
-    assert.match(result?.detail ?? '', /it asks for a pause of 3600 s/)
-  })
-
   for (const [error, words] of [
     ['not_in_channel', /invite the app to the channel: \/invite/],
     ['channel_not_found', /check its name/],
@@ -131,18 +110,6 @@ describe('delivery to Slack', () => {
       asked.map(({ renewed }) => renewed),
       [false, true],
     )
-  })
-
-  it('needs a login when Slack refuses both tokens', async () => {
-    for (const tokens of [['xoxp-only'], ['xoxp-first', 'xoxp-second']]) {
-      server.next(no('token_revoked'), no('token_revoked'))
-      const { result } = await run('slack:#alerts', 'x', brokered(tokens))
-      assert.deepEqual([result?.state, result?.code], ['failed', 'needs-login'])
-      assert.match(result?.detail ?? '', /doorward oauth login slack/)
-      server.requests.length = 0
-      server.close()
-      server = await startTargetServer(ok)
-    }
   })
 
   it('reports that no one is logged in', async () => {
@@ -181,46 +148,11 @@ describe('delivery to Slack', () => {
     }
   })
 
-  it('is not sent again when the daemon stops during the request', async () => {
-    const stop = new AbortController()
-    server.next((...args) => {
-      stop.abort()
-      return hang(...args)
-    })
-    const { deliver } = brokered()
-    const [result] = await deliver(resolveTargets(['slack:#a']), makeReply(), {
-      signal: stop.signal,
-    })
-    assert.match(result?.detail ?? '', /before the daemon stopped; outcome unknown/)
-  })
-
-  it('is retried while nothing listens, as nothing can have arrived', async () => {
-    server.close()
-    const { result } = await run()
-    assert.deepEqual([result?.state, result?.attempts], ['failed', 6])
-    assert.match(result?.detail ?? '', /^slack cannot be reached \(ECONNREFUSED\)/)
-  })
-
   it('follows no redirect', async () => {
     server.next(json(307, {}, { location: `${server.origin}/elsewhere` }))
     const { result } = await run()
     assert.match(result?.detail ?? '', /with a redirect, which is not followed/)
     assert.equal(server.requests.length, 1)
-  })
-
-  it('resumes a later delivery at the message that failed', async () => {
-    const test = brokered()
-    const text = `${'a'.repeat(11_000)}\n\n${'b'.repeat(11_000)}\n\n${'c'.repeat(100)}`
-    server.next(ok, no('not_in_channel'))
-    const targets = resolveTargets(['none', 'slack:#a'])
-    const [failed] = await test.deliver(targets, makeReply(text))
-    assert.match(failed?.detail ?? '', /\(part 2 of 2\)/)
-    const [again] = await test.deliver(targets, makeReply(text), { only: [0] })
-    assert.equal(again?.state, 'done')
-    const heads = server.requests.map(({ fields }) => String(fields['markdown_text']).slice(0, 8))
-    assert.deepEqual(heads, ['(1/2)\naa', '(2/2)\nbb', '(2/2)\nbb'])
-    await test.deliver(targets, makeReply(`${text}!`))
-    assert.equal(server.requests.length, 5)
   })
 
   it('shows neither token nor answer in what it reports and logs', async () => {
