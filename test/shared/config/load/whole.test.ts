@@ -3,13 +3,11 @@ import { describeTests, valueConditions } from '../../../../shared/filter/condit
 import { execFileSync } from 'node:child_process'
 import { mkdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { DoorwardError } from '../../../../shared/errors.ts'
-import { resolveHome } from '../../../../shared/home/home.ts'
+import type { resolveHome } from '../../../../shared/home/home.ts'
 import { ConfigError, loadConfig, formatProblem } from '../../../../shared/config/load.ts'
 import { hmacScheme } from '../../../../shared/signatures/described.ts'
 import { schemeNames } from '../../../../shared/signatures/presets.ts'
-import { packageFolder } from '../../../../shared/version.ts'
 import {
   check,
   kinds,
@@ -254,21 +252,6 @@ describe('a configuration', () => {
       assert.equal(error.hint, 'fix it, then run: doorward config check')
       return true
     })
-  })
-
-  it('of the package, the documented sample, can be used as it is', async () => {
-    const home = resolveHome(fileURLToPath(packageFolder))
-    const config = await loadConfig(home, {})
-    assert.deepEqual(
-      config.webhooks.map(({ path, rules: [rule], secretNames }) => [
-        path,
-        rule.agentName,
-        secretNames,
-      ]),
-      [['/webhook/github', 'echo', ['GITHUB_WEBHOOK_SECRET']]],
-    )
-    assert.deepEqual([...config.agents.keys()], ['echo'])
-    assert.deepEqual(config.gateway, check({}).gateway)
   })
 
   it('is read from a file with Windows line ends at the same places', async () => {
