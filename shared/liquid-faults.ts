@@ -26,22 +26,6 @@ export const tags = [
   '#',
 ]
 
-const readsFiles = 'a template cannot read files'
-
-/** The tags of Liquid that are left out, and why or what to write instead. */
-const leftOut = new Map([
-  ['include', readsFiles],
-  ['render', readsFiles],
-  ['layout', readsFiles],
-  ['block', readsFiles],
-  ['echo', 'write {{ … }}'],
-  ['liquid', 'write each tag between its own {% and %}'],
-  ['cycle', 'write {% if %} with forloop.index'],
-  ['increment', 'write {% assign %} with the filter plus'],
-  ['decrement', 'write {% assign %} with the filter minus'],
-  ['tablerow', 'write {% for %}'],
-])
-
 const withoutQuotes = (text: string): string => text.replaceAll(/"[^"]*"|'[^']*'/g, '""')
 
 /** `[*]` of a placeholder without filters, which Liquid reads as nothing. */
@@ -53,8 +37,6 @@ export const checkAnyItem = (text: string): void => {
 }
 
 export const checkTag = ({ name, args }: TagToken): void => {
-  const reason = leftOut.get(name)
-  if (reason !== undefined) throw new Error(`{% ${name} %} cannot be used: ${reason}`)
   if (/^(end|els|when$)/.test(name)) throw new Error(`{% ${name} %} has no tag that it belongs to`)
   if (!tags.includes(name))
     throw new Error(

@@ -124,9 +124,11 @@ describe('the template of a prompt', () => {
     })
 
   it('has no tag that reads a file or writes a value by itself', () => {
-    for (const tag of ['include "a"', 'render "a"', 'layout "a"', 'block a'])
-      assert.match(fault(`x {% ${tag} %}`).message, /cannot be used: a template cannot read files$/)
     for (const tag of [
+      'include "a"',
+      'render "a"',
+      'layout "a"',
+      'block a',
       'echo event.a',
       'liquid echo event.a',
       'cycle event.a',
@@ -134,6 +136,6 @@ describe('the template of a prompt', () => {
       'decrement x',
       'tablerow a in b',
     ])
-      assert.match(fault(`{% ${tag} %}`).message, /cannot be used: write/)
+      assert.match(fault(`x {% ${tag} %}`).message, /there is no tag /)
   })
 })

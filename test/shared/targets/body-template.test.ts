@@ -17,7 +17,7 @@ describe('the template of a body', () => {
     ['{"text": {{ results | json }}}', /results: only result, event_id, webhook.path, delivery/],
     ['{"text": {{ event.title | json }}}', /event.title: only result/],
     ['{\n"text": {{ result | jsonn }}}', /^line 2 of the template: there is no filter jsonn$/],
-    ['{% include "x" %}', /cannot read files/],
+    ['{% include "x" %}', /there is no tag/],
     ['{% for i in (1..10000000) %}{{ i }}{% endfor %}', /cannot be filled/],
   ]
   for (const [template, message] of refused)
