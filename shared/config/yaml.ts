@@ -248,20 +248,15 @@ export const readYamlBytes = (
     ...readYaml(file, ''),
     text,
     isReadable: false,
-    problems: [toEncodingProblem(file, bytes)],
+    problems: [
+      {
+        file,
+        line: 1,
+        column: 1,
+        key: '',
+        reason: 'the file is not UTF-8',
+        hint: 'save it as UTF-8',
+      },
+    ],
   }
 }
-
-const toEncodingProblem = (file: string, bytes: Buffer): Problem => {
-  const hint = 'save it as UTF-8'
-  const isUtf16 = /^(\xff\xfe|\xfe\xff|\0.|.\0)/s.test(bytes.toString('latin1', 0, 2))
-  if (isUtf16) return { file, line: 1, column: 1, key: '', reason: 'the file is UTF-16', hint }
-  // One character per byte keeps the line breaks.
-  const lines = bytes.toString('latin1').split('\n')
-  const wrong = lines.findIndex((line) => isNotText(Buffer.from(line, 'latin1')))
-  const shown = Buffer.from(lines[wrong] ?? '', 'latin1').toString('utf8')
-  const column = Math.max(shown.search(/[\ufffd\0]/), 0) + 1
-  return { file, line: wrong + 1, column, key: '', reason: 'this is not UTF-8', hint }
-}
-
-const isNotText = (line: Buffer): boolean => !isUtf8(line) || line.includes(0)

@@ -219,22 +219,22 @@ describe('a configuration', () => {
     assert.deepEqual(await problemsOn(home), ['/agents.yaml:1:1 cannot be read: it is a pipe'])
   })
 
-  it('is refused when a file is no UTF-8, at the place of it', async () => {
+  it('is refused when a file is no UTF-8', async () => {
     const home = await temporaryHome({ agents: twoAgents })
     const text = 'webhooks:\n  - { path: /a, agent: echo, prompt_template: "é" }\n'
     const where = join(home.config, 'webhooks.yaml')
     await writeFile(where, text, 'latin1')
     await writeFile(join(home.config, 'gateway.yaml'), 'server: {}\n# \0\n')
     assert.deepEqual(await problemsOn(home), [
-      '/gateway.yaml:2:3 this is not UTF-8 (save it as UTF-8)',
-      '/webhooks.yaml:2:48 this is not UTF-8 (save it as UTF-8)',
+      '/gateway.yaml:1:1 the file is not UTF-8 (save it as UTF-8)',
+      '/webhooks.yaml:1:1 the file is not UTF-8 (save it as UTF-8)',
     ])
     await writeFile(join(home.config, 'gateway.yaml'), '')
     // As Windows PowerShell writes it with >, and the same without its first two bytes.
     for (const utf16 of [`\ufeff${text}`, text]) {
       await writeFile(where, utf16, 'utf16le')
       assert.deepEqual(await problemsOn(home), [
-        '/webhooks.yaml:1:1 the file is UTF-16 (save it as UTF-8)',
+        '/webhooks.yaml:1:1 the file is not UTF-8 (save it as UTF-8)',
       ])
     }
     await writeFile(where, `\ufeff${text}`)
