@@ -85,16 +85,8 @@ const toUnknownKey = (
   const at = [...path, key]
   const instead = droppedKeys[`${path[0]}.${key}`]
   if (instead !== undefined) return file.problemAt(at, 'this key no longer exists', instead)
-  const all = known.length === 0 ? undefined : `known: ${known.join(', ')}${pathHint(path)}`
+  const all = known.length === 0 ? undefined : `known: ${known.join(', ')}`
   return file.problemAt(at, 'unknown key', didYouMean(key, known) ?? byWord(key, known) ?? all)
-}
-
-/** For a map in a filter that follows the shape of the payload. */
-const pathHint = (path: YamlPath): string => {
-  const place = path.lastIndexOf('filter')
-  return place > 0 && path.length > place + 1
-    ? `; a field inside it is written ${path.at(-1)}.<name>`
-    : ''
 }
 
 /** `did you mean "secret_env"?` of `secret:` or `secrets:`; keys have several words. */

@@ -109,7 +109,7 @@ describe('a value of the wrong kind', () => {
     ],
     'wrong values in a filter': [
       { webhooks: webhook('    filter: { a: { b: c }, d: null, e: [], f: [{}], g: [null] }\n') },
-      'webhooks.yaml:5:20 webhooks[0].filter.a.b: unknown key (known: is, not, in, not_in, glob, regex, contains, exists, above, below; a field inside it is written a.<name>)',
+      'webhooks.yaml:5:20 webhooks[0].filter.a.b: unknown key (known: is, not, in, not_in, glob, regex, contains, exists, above, below)',
       'webhooks.yaml:5:28 webhooks[0].filter.d: has no value, must be text, a number, true or false, a list or a map (write { exists: false } for null or a missing value)',
       'webhooks.yaml:5:37 webhooks[0].filter.e: must not be empty',
       'webhooks.yaml:5:48 webhooks[0].filter.f[0]: must be text, a number or true or false',
