@@ -14,7 +14,7 @@ import type { Asking } from './sender.ts'
 const { ok, warning, error, skipped } = checksFor('targets')
 
 /** Faults of targets that can be delivered to. */
-const doubts = ['target-not-encrypted', 'target-url-secret', 'target-secret-shape']
+const doubts = ['target-not-encrypted', 'target-url-secret']
 
 /** A target that is checked once, however many rules deliver there. */
 type Checked = { readonly name: string; readonly kind: Target['kind']; readonly address: string }

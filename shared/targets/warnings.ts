@@ -1,12 +1,11 @@
-import { lstat, realpath, stat } from 'node:fs/promises'
-import { basename, dirname, join } from 'node:path'
+import { stat } from 'node:fs/promises'
 import { systemCode } from '../errors.ts'
 import { isFixed, type Template } from '../templates.ts'
 import { listSecrets } from '../config/environment.ts'
 import type { Config } from '../config/load.ts'
 import { isLoopbackUrl } from '../config/schema.ts'
 import { parseSecretUrl, parseHeaderValue, parseSigningKey, parseSmtpServer } from './secrets.ts'
-import { fixedFolder, isOwnFile, makesFolders, resolveTargetFile } from './targets.ts'
+import { fixedFolder, makesFolders, resolveTargetFile } from './targets.ts'
 import { variablesIn } from '../config/variables.ts'
 import { type Fault, faultAbout, toWarning, type Warning } from '../config/warning.ts'
 import { enabledRules } from '../config/webhook.ts'
@@ -29,8 +28,6 @@ type TargetVariable = {
   /** The form that its value must have, for messages. */
   readonly what: string
   readonly isValid?: (text: string) => boolean
-  /** The doubt about a valid value. */
-  readonly findDoubt?: (text: string) => string | undefined
 }
 
 const listVariables = (config: Config): TargetVariable[] => {
@@ -89,10 +86,6 @@ const listVariables = (config: Config): TargetVariable[] => {
               {
                 what: 'a secret of Standard Webhooks: whsec_ and base64 of 24 to 64 bytes',
                 isValid: (text) => parseSigningKey(text) !== undefined,
-                findDoubt: (text) =>
-                  text.trim().startsWith('whsec_')
-                    ? undefined
-                    : 'does not begin with whsec_; it signs as if it did, with the bytes that its base64 stands for',
               },
               `:${name}`,
             ),
@@ -119,7 +112,7 @@ const listEntries = <Entry>(
   Object.entries(entries).filter(([name]) => !isFixed(address) || name === address.source)
 
 const variableFault = (
-  { name, target, what, isValid, findDoubt }: TargetVariable,
+  { name, target, what, isValid }: TargetVariable,
   env: NodeJS.ProcessEnv,
 ): Fault[] => {
   const fault = (code: string, what: string) =>
@@ -127,10 +120,7 @@ const variableFault = (
   const [value] = listSecrets([name], env)
   if (value === undefined)
     return fault('target-secret-unset', `${name} is unset or empty; nothing can be delivered there`)
-  if (isValid === undefined || isValid(value)) {
-    const doubt = findDoubt?.(value)
-    return doubt === undefined ? [] : fault('target-secret-shape', `${name} ${doubt}`)
-  }
+  if (isValid === undefined || isValid(value)) return []
   return fault('target-secret-wrong', `${name} is not ${what}; nothing can be delivered there`)
 }
 
@@ -163,60 +153,22 @@ const secretUrls = ({ gateway }: Config): Fault[] =>
       ),
     )
 
-/**
- * Warnings about file targets of enabled webhooks, as far as no event chooses the path: a missing folder
- * that is not created, a link, a path to doorward's own files.
- */
+/** Warnings about file targets of enabled webhooks: a missing folder that is not created. */
 export const fileTargetWarnings = async (
   config: Config,
   homeFolder: string,
 ): Promise<Warning[]> => {
   const found = await Promise.all(
-    listFilePaths(config, homeFolder).map(async ({ text, source, folder, file }) => {
-      const fault = faultAbout({ target: text })
-      if (!makesFolders(source) && (await isMissing(folder)))
-        return fault(
-          'target-folder-missing',
-          `the folder ${folder} does not exist; nothing can be delivered there`,
-          'create it, or write a path relative to the home, where folders are created',
-        )
-      const why = await describeRefusal(folder, file, homeFolder)
-      if (why === undefined) return []
-      return fault(
-        'target-file-refused',
-        `${why}; nothing is delivered there`,
-        'choose another path, or remove the link',
+    listFilePaths(config, homeFolder).map(async ({ text, source, folder }) => {
+      if (makesFolders(source) || !(await isMissing(folder))) return []
+      return faultAbout({ target: text })(
+        'target-folder-missing',
+        `the folder ${folder} does not exist; nothing can be delivered there`,
+        'create it, or write a path relative to the home, where folders are created',
       )
     }),
   )
   return found.flat().map((fault) => toWarning(fault))
-}
-
-/** Why a delivery would not write the file. */
-const describeRefusal = async (
-  folder: string,
-  file: string | undefined,
-  homeFolder: string,
-): Promise<string | undefined> => {
-  const real = join(await realFolder(folder), file === undefined ? '' : basename(file))
-  if (isOwnFile(real, await realFolder(homeFolder)))
-    return "a link leads from it to doorward's own files"
-  if (file === undefined) return undefined
-  const isLink = await lstat(file).then(
-    (found) => found.isSymbolicLink(),
-    () => false,
-  )
-  return isLink ? 'it is a symbolic link' : undefined
-}
-
-/** Resolves links, also if the last parts of the path do not exist yet. */
-const realFolder = async (folder: string): Promise<string> => {
-  try {
-    return await realpath(folder)
-  } catch {
-    const parent = dirname(folder)
-    return parent === folder ? folder : join(await realFolder(parent), basename(folder))
-  }
 }
 
 /** False for a folder that cannot be inspected. */

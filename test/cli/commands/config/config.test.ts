@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { chmod, mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promises'
+import { chmod, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { startDaemon } from '../../../support/daemon/daemon.ts'
 import { temporaryFolder, temporaryHome } from '../../../support/temporary.ts'
@@ -69,34 +69,6 @@ describe('cli: config', () => {
           (target) =>
             `target ${target}: the folder ${folder}/gone does not exist; nothing can be delivered there`,
         ),
-    )
-  })
-
-  it('warns of a file that is a link, or that a link leads to files of ours', async () => {
-    const entry = (targets: string) =>
-      `path: /a, agent: echo, prompt_template: x, deliver_to: ${targets}`
-    const home = await temporaryHome({
-      webhooks: `webhooks: [{ ${entry('["file:reviews/a/b.md", "file:reviews/{{event.x}}.md", "file:link.md", "file:notes/a.md", "file:a.md", "file:elsewhere/{{event.x}}"]')} }]\n`,
-    })
-    await mkdir(home.tokens, { mode: 0o700 })
-    await symlink('tokens', join(home.root, 'reviews'))
-    await symlink('.env', join(home.root, 'link.md'))
-    await mkdir(join(home.root, 'elsewhere'))
-    await symlink('y', join(home.root, 'elsewhere/x'))
-    await symlink('elsewhere', join(home.root, 'notes'))
-    const { code, stdout } = await run(['config', 'check', '--json'], { home })
-    const { warnings } = JSON.parse(stdout) as { warnings: { code: string; detail: string }[] }
-    assert.equal(code, 0)
-    const ours = "a link leads from it to doorward's own files"
-    assert.deepEqual(
-      warnings
-        .filter(({ code: kind }) => kind === 'target-file-refused')
-        .map(({ detail }) => detail),
-      [
-        `target file:reviews/a/b.md: ${ours}; nothing is delivered there`,
-        `target file:reviews/{{event.x}}.md: ${ours}; nothing is delivered there`,
-        'target file:link.md: it is a symbolic link; nothing is delivered there',
-      ],
     )
   })
 
