@@ -173,7 +173,6 @@ export const errorName = (error: unknown): string => {
   return typeof error
 }
 
-/** The document that `--json` prints on standard error, with the field names of the API. */
 /** An error as a problem of `GET /status`. */
 export const toStatusProblem = (
   { code, message, hint, about }: DoorwardError,
@@ -185,6 +184,7 @@ export const toStatusProblem = (
   ...(about && { about }),
 })
 
+/** The document that `--json` prints on standard error, with the field names of the API. */
 type ErrorDocument = {
   readonly code: string
   readonly detail: string
