@@ -3,6 +3,7 @@ import type { Client } from '../../../shared/client/client.ts'
 import { canHandOver, untilIdle } from '../../../shared/client/handover.ts'
 import { readEnvironment } from '../../../shared/config/environment.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
+import type { Home } from '../../../shared/home/home.ts'
 import { loadConfig } from '../../../shared/config/load.ts'
 import { toPlainLine } from '../../../shared/text.ts'
 import { version } from '../../../shared/version.ts'
@@ -34,24 +35,32 @@ export const restartDaemon = async (context: Context): Promise<void> => {
     await waitForExit(context, running.daemon)
     return startDaemon(context, [], {})
   }
-  const restarted = running && (await handOver(running, terminal))
+  const restarted = running && (await handOver(running, context))
   if (restarted) return printRestarted(restarted, terminal)
   if (running) {
     // Without a daemon there may be no home yet; the start creates it.
-    await loadConfig(home, await readEnvironment(home))
+    await checkConfiguration(home)
     const pid = await stopRunning(context)
     if (pid !== undefined) terminal.say(`stopped (pid ${pid})`)
   }
   await startDaemon(context, [], {})
 }
 
+const checkConfiguration = async (home: Home): Promise<void> => {
+  await loadConfig(home, await readEnvironment(home))
+}
+
 /**
  * Undefined from a daemon that cannot hand over to this program (older, or on Windows), once it has finished its
  * events, and from one that is stopping.
  */
-const handOver = async (running: Client, terminal: Terminal): Promise<Restarted | undefined> => {
+const handOver = async (
+  running: Client,
+  { home, terminal }: Context,
+): Promise<Restarted | undefined> => {
   try {
     if (!canHandOver(running.daemon)) {
+      await checkConfiguration(home)
       terminal.say('the running daemon cannot hand over to this version: it is stopped and started')
       await untilIdle(running, (events) =>
         terminal.say(
