@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import type { TargetResult } from '../../shared/api.ts'
 import type { TargetSettings } from '../../shared/config/schema.ts'
-import type { SentKind } from '../../shared/targets/targets.ts'
+import type { SentKind } from '../../shared/targets/schema.ts'
 import { DoorwardError, errorName } from '../../shared/errors.ts'
 import type { Log } from '../log/log.ts'
 import type { OAuth } from '../oauth/oauth.ts'
@@ -80,16 +80,7 @@ export const createDeliver = (parts: DeliverParts): Deliver => {
       case 'notify':
         // The tray follows the events and shows this one: the event itself is the delivery.
         return hasTray() ? undefined : 'no tray is connected to show it'
-      case 'slack':
-      case 'telegram':
-      case 'discord':
-      case 'email':
-      case 'github':
-      case 'github-review':
-      case 'github-check':
-      case 'pull-request':
-      case 'gitlab':
-      case 'http':
+      default:
         return sendParts(target, reply, options)
     }
   }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { SentKind } from '../../shared/targets/targets.ts'
+import type { SentKind } from '../../shared/targets/schema.ts'
 import { DeliveryError } from './delivery-error.ts'
 import { toParts } from './format/parts.ts'
 import { retry, type RetryOptions, type RetryRules, retryRules } from './retry.ts'

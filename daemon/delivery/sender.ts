@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { SentKind } from '../../shared/targets/targets.ts'
+import type { SentKind } from '../../shared/targets/schema.ts'
 import type { DoorwardError } from '../../shared/errors.ts'
 import type { NeededToken } from './token.ts'
 

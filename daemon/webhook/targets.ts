@@ -1,11 +1,6 @@
 import type { EventRecord, TargetResult } from '../../shared/api.ts'
-import {
-  addressForms,
-  isAddress,
-  isSlackReply,
-  type SentKind,
-  type Target,
-} from '../../shared/targets/targets.ts'
+import { addressForm, isAddress, type SentKind } from '../../shared/targets/schema.ts'
+import { isSlackReply, type Target } from '../../shared/targets/targets.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { formatPath, type Path } from '../../shared/paths.ts'
 import { isFixed, type Template } from '../../shared/templates.ts'
@@ -30,16 +25,7 @@ export const expandTargets = (targets: readonly Target[], scope: EventScope): Re
             return { text: `file:${path}`, kind: 'file', path }
           }),
         ]
-      case 'slack':
-      case 'telegram':
-      case 'discord':
-      case 'email':
-      case 'github':
-      case 'github-review':
-      case 'github-check':
-      case 'pull-request':
-      case 'gitlab':
-      case 'http':
+      default:
         return [
           orInvalid(target.text, () => {
             const { kind, text } = target
@@ -75,7 +61,7 @@ export const expandAddress = (kind: SentKind, template: Template, scope: EventSc
   throw new DoorwardError(
     'target-invalid',
     `the values of this event do not make a target of ${kind}`,
-    { hint: `it has to be ${addressForms[kind]}` },
+    { hint: `it has to be ${addressForm(kind)}` },
   )
 }
 

@@ -5,7 +5,6 @@ import type { Webhook } from './webhook.ts'
 
 /** Every variable that a configuration names: none of them is a misspelling of another. */
 export const usedVariables = ({ webhooks, agents, gateway }: Config): string[] => {
-  const { slack, telegram, discord, email, github, gitlab, http } = gateway.targets
   return [
     ...webhooks.flatMap(({ secretNames, verifyTokenNames, source }) => [
       ...secretNames,
@@ -14,14 +13,18 @@ export const usedVariables = ({ webhooks, agents, gateway }: Config): string[] =
     ]),
     ...[...agents.values()].flatMap(agentVariables),
     ...Object.values(gateway.providers).map((provider) => provider.client_secret_env),
-    ...[slack, telegram, github, gitlab].map((target) => target.token_env),
-    ...Object.values(discord).map((target) => target.url_env),
-    ...Object.values(http).flatMap((target) => [target.secret_env, target.url_env]),
-    ...Object.values(http).flatMap((target) => variablesIn(target.headers ?? {})),
-    email.smtp_url_env,
+    ...Object.values(gateway.targets).flatMap(variablesOfTarget),
     ...queueVariables(gateway),
   ].filter((name) => name !== undefined)
 }
+
+/** The variables of a target or of its entries: values of keys that end with `_env`, and of the form `env:NAME`. */
+const variablesOfTarget = (settings: object): string[] =>
+  Object.entries(settings).flatMap(([key, value]: [string, unknown]) => {
+    if (typeof value === 'object' && value !== null) return variablesOfTarget(value)
+    if (typeof value !== 'string') return []
+    return key.endsWith('_env') ? [value] : variablesIn({ [key]: value })
+  })
 
 /** The variables that the queue of several machines reads. */
 export const queueVariables = ({ queue }: Config['gateway']): string[] => {

@@ -3,7 +3,109 @@ import { DoorwardError } from '../errors.ts'
 import { parseBodyTemplate } from './body-template.ts'
 import { headerNameForm, loginNameForm } from '../config/name-forms.ts'
 import { environmentName, secureUrl } from '../config/values.ts'
-import { entryName, isMailAddress, isTelegramChat } from './targets.ts'
+
+/*
+ * The strict grammars of target addresses. They are checked when the configuration is loaded, and again
+ * after values of an event are inserted, before anything is sent.
+ * A new kind of target is a row of `addresses` and its keys in `targetsSchema`.
+ */
+
+/** The name of an entry of `targets.discord` and `targets.http`. */
+const entryName = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/
+
+const slackName = /^[#@](?=[^.-])[\p{L}\p{M}\p{N}._-]{1,80}$/u
+// Channel, private group, direct message, user, also of an enterprise. Slack documents no length.
+const slackId = /^@?[CDGUW][A-Z0-9]{2,20}$/
+// The time stamp of the message that begins a thread: seconds and six digits.
+const slackThread = /^[1-9]\d{8,10}\.\d{6}$/
+const telegramChat = /^(-?[1-9]\d{0,18}|@[A-Za-z][A-Za-z0-9_]{3,31})$/
+const githubIssue =
+  /^[A-Za-z0-9][A-Za-z0-9_-]{0,99}\/(?!\.{1,2}#)[A-Za-z0-9._-]{1,100}#[1-9]\d{0,9}$/
+const githubCommit =
+  /^[A-Za-z0-9][A-Za-z0-9_-]{0,99}\/(?!\.{1,2}@)[A-Za-z0-9._-]{1,100}@([0-9a-f]{40}|[0-9a-f]{64})$/
+// git-check-ref-format(1), and no other characters than branches usually have.
+const pullRequest =
+  /^[A-Za-z0-9][A-Za-z0-9_-]{0,99}\/(?!\.{1,2}(?:@|$))[A-Za-z0-9._-]{1,100}(?:@(?!.*(?:\.\.|\/\/|\/\.|\.lock(?:\/|$)))[A-Za-z0-9_][A-Za-z0-9_./#+-]{0,199}(?<![./]))?$/
+// docs.gitlab.com/user/reserved_names: letters, digits, `_`, `-` and `.`, no `-` first, at most 20 groups.
+const gitlabItem =
+  /^(?:(?!\.+\/)[A-Za-z0-9_.][A-Za-z0-9_.-]{0,254}\/){1,20}(?!\.+[!#])[A-Za-z0-9_.][A-Za-z0-9_.-]{0,254}[!#][1-9]\d{0,9}$/
+// RFC 5321 without quoted local parts, and without % ! and |, which once routed mail to other hosts.
+const localPart = /^(?=.{1,64}$)[A-Za-z0-9#$&'*+/=?^_~-]+(\.[A-Za-z0-9#$&'*+/=?^_~-]+)*$/
+const domainLabel = /^[\p{L}\p{N}]([\p{L}\p{M}\p{N}-]{0,61}[\p{L}\p{M}\p{N}])?$/u
+
+/** True for exactly one mail address, without comma, name, quote, space or line break. */
+const isMailAddress = (text: string): boolean => {
+  const at = text.lastIndexOf('@')
+  const labels = text.slice(at + 1).split('.')
+  return (
+    at > 0 &&
+    text.length <= 254 &&
+    localPart.test(text.slice(0, at)) &&
+    labels.every((label) => domainLabel.test(label))
+  )
+}
+
+/** True for a Telegram chat: its number, or the public name of a channel or group. */
+const isTelegramChat = (text: string): boolean => telegramChat.test(text)
+
+const isSlackAddress = (address: string): boolean => {
+  const [channel = '', thread] = address.split('/', 2)
+  const isChannel = slackId.test(channel) || slackName.test(channel)
+  if (thread === undefined) return isChannel
+  return (
+    isChannel &&
+    !channel.startsWith('@') &&
+    address === `${channel}/${thread}` &&
+    slackThread.test(thread)
+  )
+}
+
+const isEntryName = (address: string): boolean => entryName.test(address)
+const isGithubIssue = (address: string): boolean => githubIssue.test(address)
+
+/** The kinds of target outside this machine, each with the form of its address, for messages, and its grammar. */
+const addresses = {
+  slack: {
+    form: 'slack:#channel, slack:@user, slack:<id>, slack:<channel>/<thread_ts> or slack:reply',
+    isValid: isSlackAddress,
+  },
+  telegram: {
+    form: 'telegram:<chat id>, telegram:@channel or telegram:@me',
+    isValid: isTelegramChat,
+  },
+  discord: { form: 'discord:<name>, a name of targets.discord', isValid: isEntryName },
+  email: { form: 'email:<address>, one address', isValid: isMailAddress },
+  github: { form: 'github:<owner>/<repo>#<number>', isValid: isGithubIssue },
+  'github-review': {
+    form: 'github-review:<owner>/<repo>#<number>, of a pull request',
+    isValid: isGithubIssue,
+  },
+  'github-check': {
+    form: 'github-check:<owner>/<repo>@<commit>, by its full hash',
+    isValid: (address) => githubCommit.test(address),
+  },
+  'pull-request': {
+    form: 'pull-request:<owner>/<repo>, or pull-request:<owner>/<repo>@<branch> for another base than the default branch',
+    isValid: (address) => pullRequest.test(address),
+  },
+  gitlab: {
+    form: 'gitlab:<group>/<project>!<merge request> or gitlab:<group>/<project>#<issue>',
+    isValid: (address) => gitlabItem.test(address),
+  },
+  http: { form: 'http:<name>, a name of targets.http', isValid: isEntryName },
+} as const satisfies Readonly<
+  Record<string, { readonly form: string; readonly isValid: (address: string) => boolean }>
+>
+
+export type SentKind = keyof typeof addresses
+export const sentKinds = Object.keys(addresses) as SentKind[]
+
+/** The form of an address of this kind, for messages. */
+export const addressForm = (kind: SentKind): string => addresses[kind].form
+
+/** True for a valid address of this kind. */
+export const isAddress = (kind: SentKind, address: string): boolean =>
+  addresses[kind].isValid(address)
 
 const apiUrl = (base: string) =>
   secureUrl

@@ -5,7 +5,8 @@ import { listSecrets } from '../config/environment.ts'
 import type { Config } from '../config/load.ts'
 import { isLoopbackUrl } from '../config/schema.ts'
 import { parseSecretUrl, parseHeaderValue, parseSigningKey, parseSmtpServer } from './secrets.ts'
-import { fixedFolder, makesFolders, resolveTargetFile } from './targets.ts'
+import type { SentKind, TargetSettings } from './schema.ts'
+import { fixedFolder, githubKinds, makesFolders, resolveTargetFile } from './targets.ts'
 import { variablesIn } from '../config/variables.ts'
 import { type Fault, faultAbout, toWarning, type Warning } from '../config/warning.ts'
 import { enabledRules } from '../config/webhook.ts'
@@ -30,86 +31,62 @@ type TargetVariable = {
   readonly isValid?: (text: string) => boolean
 }
 
-const listVariables = (config: Config): TargetVariable[] => {
-  const { targets } = config.gateway
-  return enabledRules(config)
-    .flatMap((rule) => rule.targets)
-    .flatMap((target): TargetVariable[] => {
-      const named = (
-        name: string | undefined,
-        rest: Omit<TargetVariable, 'name' | 'target'>,
-        of = '',
-      ) => (name === undefined ? [] : [{ name, target: `${target.kind}${of}`, ...rest }])
-      switch (target.kind) {
-        case 'none':
-        case 'log':
-        case 'notify':
-        case 'file':
-          return []
-        case 'slack':
-        case 'gitlab':
-        case 'telegram':
-          return named(targets[target.kind].token_env, { what: 'a token' })
-        case 'github':
-        case 'github-review':
-        case 'github-check':
-        case 'pull-request':
-          return named(targets.github.token_env, { what: 'a token' })
-        case 'email':
-          return named(targets.email.smtp_url_env, {
-            what: 'smtps://user:password@host:465 or smtp://user:password@host:587 (with @ / # % in it written %40 %2F %23 %25)',
-            isValid: (text) => parseSmtpServer(text) !== undefined,
-          })
-        case 'discord':
-          return listEntries(target.address, targets.discord).flatMap(([name, entry]) =>
-            named(
-              entry.url_env,
-              {
-                what: 'the https URL of a webhook, as Discord shows it',
-                isValid: (text) => parseSecretUrl(text) !== undefined,
-              },
-              `:${name}`,
-            ),
-          )
-        case 'http':
-          return listEntries(target.address, targets.http).flatMap(([name, entry]) => [
-            ...named(
-              entry.url_env,
-              {
-                what: 'an https URL',
-                isValid: (text) => parseSecretUrl(text) !== undefined,
-              },
-              `:${name}`,
-            ),
-            ...named(
-              entry.secret_env,
-              {
-                what: 'a secret of Standard Webhooks: whsec_ and base64 of 24 to 64 bytes',
-                isValid: (text) => parseSigningKey(text) !== undefined,
-              },
-              `:${name}`,
-            ),
-            ...variablesIn(entry.headers ?? {}).flatMap((variable) =>
-              named(
-                variable,
-                {
-                  what: 'the value of a header: one line of ASCII',
-                  isValid: (text) => parseHeaderValue(text) !== undefined,
-                },
-                `:${name}`,
-              ),
-            ),
-          ])
-      }
-    })
+type Form = Omit<TargetVariable, 'name' | 'target'>
+
+/** The form of the variables of targets, by the key that names them. */
+const forms: Readonly<Record<string, Form>> = {
+  token_env: { what: 'a token' },
+  url_env: {
+    what: 'the https URL of a webhook',
+    isValid: (text) => parseSecretUrl(text) !== undefined,
+  },
+  smtp_url_env: {
+    what: 'smtps://user:password@host:465 or smtp://user:password@host:587 (with @ / # % in it written %40 %2F %23 %25)',
+    isValid: (text) => parseSmtpServer(text) !== undefined,
+  },
+  secret_env: {
+    what: 'a secret of Standard Webhooks: whsec_ and base64 of 24 to 64 bytes',
+    isValid: (text) => parseSigningKey(text) !== undefined,
+  },
 }
 
-/** The entry that a target names, or all entries if an event chooses one. */
-const listEntries = <Entry>(
-  address: Template,
-  entries: Readonly<Record<string, Entry>>,
-): [string, Entry][] =>
-  Object.entries(entries).filter(([name]) => !isFixed(address) || name === address.source)
+const headerForm: Form = {
+  what: 'the value of a header: one line of ASCII',
+  isValid: (text) => parseHeaderValue(text) !== undefined,
+}
+
+const listVariables = (config: Config): TargetVariable[] =>
+  enabledRules(config)
+    .flatMap((rule) => rule.targets)
+    .flatMap((target) => {
+      if (!('address' in target)) return []
+      return settingsOf(target, config.gateway.targets).flatMap(([name, settings]) => [
+        ...Object.entries(forms).flatMap(([key, form]) => {
+          const value = settings[key]
+          return typeof value === 'string' ? [{ name: value, target: name, ...form }] : []
+        }),
+        ...variablesIn((settings['headers'] ?? {}) as Record<string, string>).map((variable) => ({
+          name: variable,
+          target: name,
+          ...headerForm,
+        })),
+      ])
+    })
+
+type Settings = Readonly<Record<string, unknown>>
+
+/** The settings that a target uses, by its name: of entries the one that it names, or all if an event chooses one. */
+const settingsOf = (
+  { kind, address }: { readonly kind: SentKind; readonly address: Template },
+  targets: TargetSettings,
+): [string, Settings][] => {
+  const isGithub = githubKinds.some((one) => one === kind)
+  const key = (isGithub ? 'github' : kind) as keyof TargetSettings
+  if (key !== 'discord' && key !== 'http') return [[kind, targets[key]]]
+  return Object.entries(targets[key])
+    .filter(([name]) => !isFixed(address) || name === address.source)
+    .map(([name, entry]) => [`${kind}:${name}`, entry])
+}
 
 const variableFault = (
   { name, target, what, isValid }: TargetVariable,

@@ -1,5 +1,5 @@
 import { DoorwardError } from '../../../shared/errors.ts'
-import { isAddress } from '../../../shared/targets/targets.ts'
+import { isAddress } from '../../../shared/targets/schema.ts'
 import { textAt } from '../../util/payload-path.ts'
 import { telegramText, type TelegramEntity } from '../format/telegram.ts'
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { expandAddress, expandFileName, expandTargets } from '../../../daemon/webhook/targets.ts'
-import { parseTarget, type SentKind } from '../../../shared/targets/targets.ts'
+import type { SentKind } from '../../../shared/targets/schema.ts'
+import { parseTarget } from '../../../shared/targets/targets.ts'
 import { parseTemplate } from '../../../shared/templates.ts'
 import { scopeOf } from '../../support/scope.ts'
 

@@ -284,7 +284,7 @@ describe('what the variables of targets hold', () => {
     ])
     const key = `whsec_${Buffer.alloc(24).toString('base64')}`
     assert.deepEqual(warned({ SHARED: key, AUTH: 'two\nlines' }), [
-      'target discord:ops: SHARED is not the https URL of a webhook, as Discord shows it',
+      'target discord:ops: SHARED is not the https URL of a webhook',
       'target http:a: AUTH is not the value of a header: one line of ASCII',
     ])
     assert.deepEqual(

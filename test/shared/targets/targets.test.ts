@@ -1,10 +1,6 @@
 import assert from 'node:assert/strict'
-import {
-  isAddress,
-  parseTarget,
-  type SentKind,
-  sentKinds,
-} from '../../../shared/targets/targets.ts'
+import { isAddress, type SentKind, sentKinds } from '../../../shared/targets/schema.ts'
+import { parseTarget } from '../../../shared/targets/targets.ts'
 
 const good: Readonly<Record<SentKind, readonly string[]>> = {
   slack: [
