@@ -51,16 +51,12 @@ export const createInvoke =
         return withFile(question, async (file) =>
           runCommand(agent, prompt, withFileVariable(context, file)),
         )
-      case 'claude':
-      case 'codex':
-      case 'gemini':
-      case 'opencode':
-      case 'llm':
-        return runCli(agent, prompt, context)
       case 'openai':
         return askOpenAi(agent, prompt, env, signal)
       case 'http':
         return withFile(question, async (file) => askHttp(agent, question, env, signal, file))
+      default:
+        return runCli(agent, prompt, context)
     }
   }
 

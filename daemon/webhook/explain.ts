@@ -210,16 +210,12 @@ const argvIn = (agent: Rule['agent']): Pick<Explanation['agent'], 'argv'> => {
   switch (agent.kind) {
     case 'command':
       return { argv: [...agent.command] }
-    case 'claude':
-    case 'codex':
-    case 'gemini':
-    case 'opencode':
-    case 'llm':
-      return { argv: buildArgv(agent) }
     case 'echo':
     case 'openai':
     case 'http':
       return {}
+    default:
+      return { argv: buildArgv(agent) }
   }
 }
 

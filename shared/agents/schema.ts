@@ -254,12 +254,6 @@ const grants: Readonly<Record<string, readonly Grant[]>> = {
  */
 export const describePermission = (agent: Agent): string | undefined => {
   switch (agent.kind) {
-    case 'claude':
-    case 'codex':
-    case 'gemini':
-    case 'opencode':
-    case 'llm':
-      return findGrant(agent.kind, agent.args ?? [], agent.env ?? {})
     case 'command': {
       const names = agent.command.map(toProgramName)
       const at = names.findIndex((name) => Object.hasOwn(grants, name))
@@ -271,6 +265,8 @@ export const describePermission = (agent: Agent): string | undefined => {
     case 'openai':
     case 'http':
       return undefined
+    default:
+      return findGrant(agent.kind, agent.args ?? [], agent.env ?? {})
   }
 }
 

@@ -117,7 +117,13 @@ describe('the documents', () => {
     const names = [...page.matchAll(/`([^`\s]+)`/g)].map(([, name = '']) => name)
     const paths = names.filter((name) => /^[a-z.-]+\/./.test(name) || /^[a-z]+\/$/.test(name))
     assert.ok(paths.length > 80)
-    for (const path of paths) await stat(new URL(path, packageFolder))
+    const recipes = [
+      ...(await read('extending.md')).matchAll(
+        /`((?:shared|daemon|cli|assets|docs|scripts|test)\/[^`\s]+)`/g,
+      ),
+    ].map(([, path = '']) => path)
+    assert.ok(recipes.length > 20)
+    for (const path of [...paths, ...recipes]) await stat(new URL(path, packageFolder))
     const { dependencies, devDependencies } = JSON.parse(
       await readFile(new URL('package.json', packageFolder), 'utf8'),
     ) as Record<string, Record<string, string>>

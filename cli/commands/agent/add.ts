@@ -1,4 +1,4 @@
-import { agentClis, cliKinds, isCliKind } from '../../../shared/agents/clis.ts'
+import { agentClis, type CliKind, cliKinds, isCliKind } from '../../../shared/agents/clis.ts'
 import { agentSchema } from '../../../shared/agents/schema.ts'
 import { findMissingProgram } from '../../../shared/agents/detect.ts'
 import { listSecrets } from '../../../shared/config/environment.ts'
@@ -159,19 +159,18 @@ export const newAgent = (kind: Kind, name: string, options: AgentAddOptions): Ne
   return { name, comment, keys }
 }
 
-/** The options a kind takes, and those it needs. */
-const kindOptions: Readonly<Record<Kind, { takes: readonly string[]; needs: readonly string[] }>> =
-  {
-    claude: { takes: ['model', 'cwd', 'env', 'afterDashes'], needs: [] },
-    codex: { takes: ['model', 'cwd', 'env', 'afterDashes'], needs: [] },
-    gemini: { takes: ['model', 'cwd', 'env', 'afterDashes'], needs: [] },
-    opencode: { takes: ['model', 'cwd', 'env', 'afterDashes'], needs: [] },
-    llm: { takes: ['model', 'cwd', 'env', 'afterDashes'], needs: [] },
-    openai: { takes: ['model', 'baseUrl', 'apiKeyEnv'], needs: ['baseUrl', 'model'] },
-    http: { takes: ['url', 'answerPath'], needs: ['url'] },
-    command: { takes: ['cwd', 'env', 'afterDashes'], needs: ['afterDashes'] },
-    echo: { takes: [], needs: [] },
-  }
+type Options = { readonly takes: readonly string[]; readonly needs: readonly string[] }
+
+/** The options that a program takes, and none that it needs. */
+const cliOptions: Options = { takes: ['model', 'cwd', 'env', 'afterDashes'], needs: [] }
+
+/** The options another kind takes, and those it needs. */
+const kindOptions: Readonly<Record<Exclude<Kind, CliKind>, Options>> = {
+  openai: { takes: ['model', 'baseUrl', 'apiKeyEnv'], needs: ['baseUrl', 'model'] },
+  http: { takes: ['url', 'answerPath'], needs: ['url'] },
+  command: { takes: ['cwd', 'env', 'afterDashes'], needs: ['afterDashes'] },
+  echo: { takes: [], needs: [] },
+}
 
 const optionNames: Readonly<Record<string, string>> = {
   model: '--model',
@@ -188,7 +187,7 @@ const refuseForeign = (kind: Kind, options: AgentAddOptions): void => {
   const given = Object.entries(options)
     .filter(([key, value]) => value !== undefined && !['timeout', 'print'].includes(key))
     .map(([key]) => key)
-  const { takes, needs } = kindOptions[kind]
+  const { takes, needs } = isCliKind(kind) ? cliOptions : kindOptions[kind]
   const foreign = given.find((key) => !takes.includes(key))
   if (foreign)
     throw new DoorwardError('usage', `an agent of kind ${kind} takes no ${optionNames[foreign]}`, {

@@ -25,8 +25,7 @@ const inFolder = (folder: string, ...names: readonly string[]): string[] =>
 
 const none: LoginFiles = { folders: [], read: [], write: [] }
 
-/** The environment is that of the agent. */
-export const loginFiles: Readonly<Record<CliKind, (env: NodeJS.ProcessEnv) => LoginFiles>> = {
+const loginFiles: Readonly<Partial<Record<CliKind, (env: NodeJS.ProcessEnv) => LoginFiles>>> = {
   claude: (env) => {
     const folder = named(env, 'CLAUDE_CONFIG_DIR', '.claude')
     return {
@@ -48,8 +47,6 @@ export const loginFiles: Readonly<Record<CliKind, (env: NodeJS.ProcessEnv) => Lo
       write: inFolder(folder, 'auth.json'),
     }
   },
-  // Its home is a copy, made for each run.
-  gemini: () => none,
   opencode: (env) => {
     const config = join(named(env, 'XDG_CONFIG_HOME', '.config'), 'opencode')
     const data = join(named(env, 'XDG_DATA_HOME', '.local', 'share'), 'opencode')
@@ -82,3 +79,7 @@ export const loginFiles: Readonly<Record<CliKind, (env: NodeJS.ProcessEnv) => Lo
     }
   },
 }
+
+/** The files of a login, by the environment of the agent; none where its home is a copy, made for each run. */
+export const loginFilesOf = (kind: CliKind, env: NodeJS.ProcessEnv): LoginFiles =>
+  loginFiles[kind]?.(env) ?? none

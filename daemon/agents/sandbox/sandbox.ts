@@ -9,7 +9,7 @@ import { findSandboxFor, isInside, listHomes, wouldShow } from '../../../shared/
 import { toAgentError } from '../answer.ts'
 import type { Question } from '../http-agent.ts'
 import { buildBwrap } from './bwrap.ts'
-import { loginFiles } from './login-files.ts'
+import { loginFilesOf } from './login-files.ts'
 import { buildSandboxExec } from './macos.ts'
 import { listProgramFiles, locate } from './program-files.ts'
 import type { Room } from './room.ts'
@@ -99,7 +99,7 @@ const furnish = async (
   const searchPath = env['PATH'] ?? ''
   const program = await locate(name, cwd, searchPath)
   if (program === undefined) throw Object.assign(new Error(name), { code: 'ENOENT' })
-  const login = wish.login && loginFiles[wish.login](env)
+  const login = wish.login && loginFilesOf(wish.login, env)
   const { links, paths } = await listProgramFiles(program, searchPath)
   const read = [
     ...paths,
