@@ -46,11 +46,6 @@ const allowed: readonly (readonly [file: string, code: string, reason: string])[
   ['daemon/workspace/mirror.ts', '', 'messages of git'],
   ['shared/config/yaml.ts', '', 'messages of the YAML parser'],
   ['shared/liquid-faults.ts', '', 'messages of liquidjs'],
-  [
-    'tray/notifications/announcer.ts',
-    'title.replace(/^Doorward',
-    'leaves out the name of the tray',
-  ],
   ['tray/actions/daemon.ts', "message.split('\\n')", 'takes the line that fits into a row'],
   ['tray/text.ts', 'plainText(title).replaceAll(', 'escapes markup'],
 ]

@@ -5,7 +5,7 @@ import { DoorwardError } from '../../shared/errors.ts'
 import type { Home } from '../../shared/home/home.ts'
 import { trayAutostart } from '../../shared/service/service.ts'
 import { type Action, type ConfigFile, toActionKey } from '../action.ts'
-import { type Note, toBody, toFailureNote, toTitle } from '../notifications/note.ts'
+import { type Note, toBody, toFailureNote } from '../notifications/note.ts'
 import { type Settings, writeSettings } from '../settings.ts'
 import type { OwnState } from '../view.ts'
 import { runDaemon, toStartFailure, withDaemon } from './daemon.ts'
@@ -46,14 +46,14 @@ const openConfiguration = async (
   const path = join(home.root, file)
   const folder = file === '.env' ? home.root : home.config
   if (existsSync(path)) return openFirst([path, folder], show)
-  show({ title: toTitle('there is no such file yet'), body: toBody(path) })
+  show({ subject: 'there is no such file yet', body: toBody(path) })
   return openFirst([folder], show)
 }
 
 /** Opens the first path that some program opens. Shows the first path when none does. */
 const openFirst = async (paths: readonly string[], show: (note: Note) => void): Promise<void> => {
   for (const path of paths) if (await openPath(path)) return
-  show({ title: toTitle('no program here opens it'), body: toBody(paths[0] ?? '') })
+  show({ subject: 'no program here opens it', body: toBody(paths[0] ?? '') })
 }
 
 /** For this long after a login, the daemon's status may still report the outcome again. */
@@ -158,7 +158,7 @@ export class ActionRunner {
       case 'start-daemon':
         return this.#restartDaemon()
       case 'explain':
-        return show({ title: toTitle(action.title), body: toBody(action.body) })
+        return show({ subject: action.title, body: toBody(action.body) })
       case 'quit':
         return quit()
       case 'stop-and-quit':

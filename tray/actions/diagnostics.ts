@@ -6,7 +6,7 @@ import { errorName } from '../../shared/errors.ts'
 import { writeFileAtomic } from '../../shared/home/files.ts'
 import { findUserHome, type Home } from '../../shared/home/home.ts'
 import { version } from '../../shared/version.ts'
-import { toBody, type Note, toTitle } from '../notifications/note.ts'
+import { toBody, type Note } from '../notifications/note.ts'
 import { privateWords, redact, type Words } from '../text.ts'
 import { runCommand, withDaemon } from './daemon.ts'
 import { openPath } from './open.ts'
@@ -59,14 +59,14 @@ export const copyDiagnostics = async (home: Home, show: (note: Note) => void): P
   const text = await collectDiagnostics(home)
   if (await copyText(text))
     return show({
-      title: toTitle('diagnostics copied'),
+      subject: 'diagnostics copied',
       body: toBody('Paste them where you ask for help. They contain no token, secret or payload.'),
     })
   // More desktops have a program for text files than for JSON.
   const path = join(home.logs, 'diagnostics.txt')
   await writeFileAtomic(path, text)
   show({
-    title: toTitle('diagnostics written'),
+    subject: 'diagnostics written',
     body: toBody(`No clipboard program was found. They are in\n${path}`),
   })
   await openPath(path)

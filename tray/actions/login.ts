@@ -9,7 +9,7 @@ import type {
 import type { Client } from '../../shared/client/client.ts'
 import { toLostLoginError } from '../../shared/client/discovery.ts'
 import { isSafeToOpen } from '../../shared/net.ts'
-import { toBody, loginKey, type Note, toTitle } from '../notifications/note.ts'
+import { toBody, loginKey, type Note } from '../notifications/note.ts'
 import type { WaitingLogin } from '../view.ts'
 import { providerTitle, upperFirst } from '../wording.ts'
 import { openPath } from './open.ts'
@@ -105,7 +105,7 @@ export const toLoginNote = (login: Login): Note => {
   if (login.status !== 'authorized') {
     const { message, hint } = login.error ?? { message: reasons[login.status] ?? login.status }
     return {
-      title: toTitle(`not logged in to ${name}`),
+      subject: `not logged in to ${name}`,
       body: toBody([upperFirst(message), hint ?? ''].join('\n')),
       failure: true,
       key,
@@ -118,7 +118,7 @@ export const toLoginNote = (login: Login): Note => {
     ...(sameAccountAs === undefined ? [] : [`${providerTitle(sameAccountAs)} is the same account`]),
     ...(missingScopes.length > 0 ? [`Not granted: ${missingScopes.join(', ')}`] : []),
   ]
-  return { title: toTitle(`logged in to ${name}`), body: toBody(lines.join('\n')), key }
+  return { subject: `logged in to ${name}`, body: toBody(lines.join('\n')), key }
 }
 
 const reasons: Partial<Record<Login['status'], string>> = {
@@ -127,13 +127,13 @@ const reasons: Partial<Record<Login['status'], string>> = {
 }
 
 const userCodeNote = (provider: string, userCode: string, page: string): Note => ({
-  title: toTitle(`enter ${userCode} to log in to ${providerTitle(provider)}`),
+  subject: `enter ${userCode} to log in to ${providerTitle(provider)}`,
   body: toBody(`The page is ${page}, in any browser`),
   key: loginKey(provider),
 })
 
 const noBrowserNote = (provider: string): Note => ({
-  title: toTitle('no browser could be opened'),
+  subject: 'no browser could be opened',
   body: toBody(`Log in from a terminal:\ndoorward oauth login ${provider}`),
   failure: true,
   key: loginKey(provider),
@@ -155,12 +155,12 @@ export const toLogoutNote = ({ provider, revokedAtProvider, detail }: Logout): N
   const key = loginKey(provider)
   if (revokedAtProvider)
     return {
-      title: toTitle(`logged out of ${name}`),
+      subject: `logged out of ${name}`,
       body: toBody([`${name} confirmed the revocation`, ...(detail ? [detail] : [])].join('\n')),
       key,
     }
   return {
-    title: toTitle(`logged out of ${name} on this machine`),
+    subject: `logged out of ${name} on this machine`,
     body: toBody(
       `${name} did not confirm a revocation: ${detail ?? 'remove the access in your account there'}`,
     ),

@@ -7,7 +7,7 @@ import type { Client } from '../../shared/client/client.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { isSafeToOpen } from '../../shared/net.ts'
 import { packageFolder } from '../../shared/version.ts'
-import { missedButtons, type Note, toBody, toResultNote, toTitle } from '../notifications/note.ts'
+import { missedButtons, type Note, toBody, toResultNote } from '../notifications/note.ts'
 import { providerTitle, upperFirst } from '../wording.ts'
 
 /** A program that still runs after this shows something; a browser never exits. */
@@ -43,7 +43,7 @@ export const openGuide = async (
   if (isOpen && hint === undefined) return
   const name = provider === undefined ? 'a login' : providerTitle(provider)
   show({
-    title: toTitle(`${name} needs an OAuth client`),
+    subject: `${name} needs an OAuth client`,
     body: toBody([upperFirst(hint ?? ''), isOpen ? '' : guidePage].join('\n')),
   })
 }
@@ -87,7 +87,7 @@ export const showMissed = async (client: Client, show: (note: Note) => void): Pr
   )
   const more = lines.length - mostShown
   show({
-    title: toTitle(lines.length === 0 ? 'nothing was missed' : 'missed deliveries'),
+    subject: lines.length === 0 ? 'nothing was missed' : 'missed deliveries',
     body: toBody(
       [...lines.slice(0, mostShown), ...(more > 0 ? [`and ${more} more`] : [])].join('\n'),
     ),

@@ -1,5 +1,6 @@
 import type { EventRecord, Status } from '../../shared/api.ts'
-import { toBody, daemonKey, toKey, type Note, toNote, toTitle } from './note.ts'
+import { toBody, daemonKey, toKey, type Note, toNote } from './note.ts'
+import { toLabel } from '../text.ts'
 import { toStatusNotes, nothingAnnounced } from './state-notes.ts'
 
 const maxRemembered = 500
@@ -121,7 +122,7 @@ export const addToBurst = (burst: Burst, note: Note, now: number): Step => {
   }
 }
 
-/** Shows what waits: a single note unchanged, several as one that lists their titles. */
+/** Shows what waits: a single note unchanged, several as one that lists their subjects. */
 export const flushBurst = (burst: Burst, now: number): Step => {
   const [first] = burst.waiting
   if (!first) return { burst, show: [] }
@@ -139,10 +140,10 @@ const toSummaryNote = ({ waiting, counts: { all, runs, failedRuns } }: Burst): N
     ...(failedRuns > 0 ? [`${failedRuns} failed`] : []),
     ...(others > 0 ? [`${others} other ${others === 1 ? 'note' : 'notes'}`] : []),
   ]
-  const titles = waiting.map(({ title }) => title.replace(/^Doorward · /, ''))
+  const subjects = waiting.map(({ subject }) => toLabel(subject))
   return {
-    title: toTitle(what.join(', ')),
-    body: toBody([...new Set(titles)].join('\n')),
+    subject: what.join(', '),
+    body: toBody([...new Set(subjects)].join('\n')),
     ...(waiting.some(({ failure }) => failure) || failedRuns > 0 ? { failure: true } : {}),
   }
 }

@@ -7,7 +7,8 @@ import { providerTitle, describeReason, upperFirst } from '../wording.ts'
 
 /** One desktop notification, still plain text. */
 export type Note = {
-  readonly title: string
+  /** What it is about: its title without our name. */
+  readonly subject: string
   readonly body: string
   /** Shown longer and with the icon of a failure. */
   readonly failure?: true
@@ -37,7 +38,7 @@ export const toNote = (event: EventRecord, isOn: boolean): Note | undefined => {
   if (event.state === 'failed' || event.state === 'dropped') {
     if (!isOn && !onDesktop) return undefined
     return {
-      title: toTitle(`${name}: ${event.state}`),
+      subject: `${name}: ${event.state}`,
       body: toBody([describeReason(event), answer].filter(Boolean).join('\n')),
       failure: true,
       isRun: true,
@@ -46,7 +47,7 @@ export const toNote = (event: EventRecord, isOn: boolean): Note | undefined => {
     }
   }
   if (event.state !== 'done' || !isAnswered) return undefined
-  return { title: toTitle(name), body: toBody(answer), isRun: true, key, buttons: [open(event)] }
+  return { subject: name, body: toBody(answer), isRun: true, key, buttons: [open(event)] }
 }
 
 /** The note for an event that was clicked: its result, or else its state. */
@@ -54,7 +55,7 @@ export const toResultNote = (event: EventDetail): Note => {
   const result = event.result ?? event.resultPreview
   const failed = ['failed', 'dropped', 'rejected'].includes(event.state)
   return {
-    title: toTitle(`${describeOrigin(event)}: ${event.state}`),
+    subject: `${describeOrigin(event)}: ${event.state}`,
     body: toBody([failed ? describeReason(event) : '', result ?? ''].filter(Boolean).join('\n')),
     ...(failed ? { failure: true } : {}),
     key: `event ${event.id}`,
@@ -119,7 +120,7 @@ export const toKey = (event: EventRecord): string => `${event.id} ${event.attemp
 
 /** The note for an action that failed: what, why, and how to fix it. */
 export const toFailureNote = (action: Action, error: unknown): Note => ({
-  title: toTitle(titleFor(action)),
+  subject: subjectFor(action),
   body: toBody(
     error instanceof DoorwardError
       ? [upperFirst(error.message), error.hint ?? ''].join('\n')
@@ -135,7 +136,7 @@ const keyFor = (action: Action): Pick<Note, 'key'> => {
   return {}
 }
 
-const titleFor = (action: Action): string => {
+const subjectFor = (action: Action): string => {
   switch (action.do) {
     case 'login':
       return `not logged in to ${providerTitle(action.provider)}`

@@ -1,4 +1,4 @@
-import type { Note } from './note.ts'
+import { type Note, toTitle } from './note.ts'
 import { type Backend, NotifyFailure, type NotifyFailureKind } from './backend.ts'
 import type { Action } from '../action.ts'
 import { withDeadline } from '../../shared/deadline.ts'
@@ -91,7 +91,7 @@ export class Notifier {
     const { signal: stopped } = this.#stopping
     const buttons = note.buttons ?? []
     const notice = {
-      title: note.title,
+      title: toTitle(note.subject),
       body: note.body,
       icon: iconFor(note),
       buttons: buttons.map(({ label }) => label),

@@ -2,15 +2,7 @@ import type { Status, StatusProblem } from '../../shared/api.ts'
 import { providerToLogIn } from '../../shared/client/discovery.ts'
 import type { StartFailure } from '../../shared/client/spawn.ts'
 import { describeProblem, findConfigFile, getFix, providerTitle, upperFirst } from '../wording.ts'
-import {
-  type Note,
-  type NoteButton,
-  toBody,
-  daemonKey,
-  loginKey,
-  missedButtons,
-  toTitle,
-} from './note.ts'
+import { type Note, type NoteButton, toBody, daemonKey, loginKey, missedButtons } from './note.ts'
 import { needsLogin } from '../attention.ts'
 
 /*
@@ -65,7 +57,7 @@ export const toStatusNotes = (
       ...problemNotes(newProblems.map(([, problem]) => problem)),
       ...logins.filter(isNew).map(([, note]) => note),
       ...newlyLoggedIn.map(({ provider, account }) => ({
-        title: toTitle(`${providerTitle(provider)}: logged in`),
+        subject: `${providerTitle(provider)}: logged in`,
         body: toBody(account ? `as ${account.name}` : 'the tokens are stored on this machine'),
         key: loginKey(provider),
       })),
@@ -76,7 +68,7 @@ export const toStatusNotes = (
 }
 
 export const crashNote: Note = {
-  title: toTitle('the daemon crashed'),
+  subject: 'the daemon crashed',
   body: 'Webhooks are not answered until it runs again.',
   failure: true,
   key: daemonKey,
@@ -86,7 +78,7 @@ export const crashNote: Note = {
 export const startFailureNote = (failure: StartFailure): Note => {
   const file = findConfigFile(failure.about)
   return {
-    title: toTitle('the daemon did not start'),
+    subject: 'the daemon did not start',
     body: toBody(describeProblem(failure)),
     failure: true,
     key: daemonKey,
@@ -146,7 +138,7 @@ const problemNote = (title: string, key: string, problems: readonly StatusProble
   if (!first) return []
   return [
     {
-      title: toTitle(title),
+      subject: title,
       body: toBody(problems.map(describeProblem).join('\n')),
       failure: true,
       key: problemKey(key),
@@ -182,7 +174,7 @@ const loginNotes = (status: Status): (readonly [string, Note])[] =>
       return [
         key,
         {
-          title: toTitle(`${providerTitle(provider)}: log in again`),
+          subject: `${providerTitle(provider)}: log in again`,
           body: toBody(upperFirst(why ?? 'the login is no longer valid')),
           failure: true,
           key,

@@ -49,8 +49,8 @@ describe('clicks', () => {
     await untilIdle()
     assert.deepEqual(fake.posts, ['/events/evt_1/link'])
     assert.deepEqual(
-      notes.map(({ title }) => title),
-      ['Doorward · /github: done'],
+      notes.map(({ subject }) => subject),
+      ['/github: done'],
     )
   })
 
@@ -61,7 +61,7 @@ describe('clicks', () => {
     await mkdir(join(home.root, 'tray.json'))
     actions.run({ do: 'set-notifications', on: false })
     await until(() => notes.length > 0)
-    assert.equal(notes[0]?.title, 'Doorward · the setting was not saved')
+    assert.equal(notes[0]?.subject, 'the setting was not saved')
     assert.equal(actions.ownState.notifications, true)
   })
 
@@ -69,7 +69,7 @@ describe('clicks', () => {
     [{ do: 'restart-daemon' }, undefined],
     [{ do: 'start-daemon' }, undefined],
     // The next daemon is asked: it has no client of GitHub.
-    [{ do: 'login', provider: 'github' }, 'Doorward · GitHub needs an OAuth client'],
+    [{ do: 'login', provider: 'github' }, 'GitHub needs an OAuth client'],
   ] as const)
     it(`wait for a daemon that was stopped and still finishes, and start the next: ${action.do}`, async () => {
       const agent = await startHeldAgent()
@@ -94,7 +94,7 @@ describe('clicks', () => {
       await untilIdle()
       assert.deepEqual(await ended, [0, null])
       assert.deepEqual(
-        notes.map((note) => note.title),
+        notes.map((note) => note.subject),
         title === undefined ? [] : [title],
       )
       await stopHome(home)
@@ -152,7 +152,7 @@ describe('clicks', () => {
       const id = await deliver('/works')
       actions.run({ do: 'retry-event', id })
       await until(() => notes.length > 0)
-      assert.equal(notes[0]?.title, 'Doorward · the event was not retried')
+      assert.equal(notes[0]?.subject, 'the event was not retried')
       assert.equal(notes[0]?.failure, true)
     })
 
@@ -160,7 +160,7 @@ describe('clicks', () => {
       notes.length = 0
       actions.run({ do: 'show-event', id: 'evt_none' })
       await until(() => notes.length > 0)
-      assert.equal(notes[0]?.title, 'Doorward · the event cannot be shown')
+      assert.equal(notes[0]?.subject, 'the event cannot be shown')
       assert.match(notes[0]?.body ?? '', /^There is no such event in memory/)
     })
   })

@@ -108,7 +108,7 @@ describe('the note about an action', () => {
   for (const [what, note, title, body, fails, key] of cases)
     it(`for ${what} says: ${title}`, () => {
       assert.deepEqual(note, {
-        title: `Doorward · ${title}`,
+        subject: title,
         body,
         ...(fails && { failure: true }),
         ...(key && { key }),

@@ -28,14 +28,14 @@ describe('toNote', () => {
     [
       'shows the answer that is for the desktop, even with notifications off',
       { targets: onDesktop('done'), resultPreview: 'well' },
-      { title: 'Doorward · /github', body: 'well' },
-      { title: 'Doorward · /github', body: 'well' },
+      { subject: '/github', body: 'well' },
+      { subject: '/github', body: 'well' },
     ],
     [
       'shows the answer for other targets only with notifications on',
       { resultPreview: 'well' },
       null,
-      { title: 'Doorward · /github', body: 'well' },
+      { subject: '/github', body: 'well' },
     ],
     [
       'waits until the event is finished',
@@ -48,7 +48,7 @@ describe('toNote', () => {
       'shows why an event failed, with notifications off only if it is for the desktop',
       { state: 'failed', code: 'agent-failed', detail: 'agent "a" ended with 2' },
       null,
-      { title: 'Doorward · /github: failed', body: 'agent "a" ended with 2' },
+      { subject: '/github: failed', body: 'agent "a" ended with 2' },
     ],
     [
       'shows nothing of an event that its owner cancelled',
@@ -59,8 +59,8 @@ describe('toNote', () => {
     [
       'shows the answer too when only another target failed',
       { state: 'failed', detail: 'disk full', targets: onDesktop('done'), resultPreview: 'well' },
-      { title: 'Doorward · /github: failed', body: 'disk full\nwell' },
-      { title: 'Doorward · /github: failed', body: 'disk full\nwell' },
+      { subject: '/github: failed', body: 'disk full\nwell' },
+      { subject: '/github: failed', body: 'disk full\nwell' },
     ],
     [
       'shows nothing of what was refused',
@@ -78,11 +78,12 @@ describe('toNote', () => {
     [
       'has a text for an empty answer',
       { targets: onDesktop('done') },
-      { title: 'Doorward · /github', body: '(no text)' },
-      { title: 'Doorward · /github', body: '(no text)' },
+      { subject: '/github', body: '(no text)' },
+      { subject: '/github', body: '(no text)' },
     ],
   ]
-  const textOf = (note: Note | undefined) => (note ? { title: note.title, body: note.body } : null)
+  const textOf = (note: Note | undefined) =>
+    note ? { subject: note.subject, body: note.body } : null
   for (const [what, event, off, on] of cases)
     it(what, () => {
       assert.deepEqual(textOf(toNote(eventWith(event), false)), off)
@@ -121,7 +122,7 @@ describe('toNote', () => {
 describe('toResultNote', () => {
   it('prefers the whole result to its beginning', () => {
     const note = toResultNote({ ...eventWith({ resultPreview: 'be' }), result: 'beginning' })
-    assert.equal(note.title, 'Doorward · /github: done')
+    assert.equal(note.subject, '/github: done')
     assert.equal(note.body, 'beginning')
   })
 

@@ -52,7 +52,7 @@ const untilEnd = async (signal: AbortSignal): Promise<never> => {
   await once(signal, 'abort')
   throw new NotifyFailure('silent')
 }
-const note = (body: string, more: Partial<Note> = {}): Note => ({ title: 'T', body, ...more })
+const note = (body: string, more: Partial<Note> = {}): Note => ({ subject: 'T', body, ...more })
 
 describe('the notifier', () => {
   const limits = { answerMs: 60_000, retryMs: 1, stopMs: 50 }

@@ -26,7 +26,7 @@ const getTitles = (statuses: readonly Partial<Status>[], isReportingLogin = fals
   return statuses.map((status) => {
     const changes = toStatusNotes(statusWith(status), announced, () => isReportingLogin)
     announced = changes.announced
-    return changes.notes.map(({ title }) => title.replace('Doorward · ', ''))
+    return changes.notes.map(({ subject }) => subject)
   })
 }
 
