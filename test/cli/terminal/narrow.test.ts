@@ -193,7 +193,7 @@ describe('cli: narrow terminals', () => {
       /reason/,
     )
     assert.equal(
-      nextStep({ ...event, state: 'duplicate', detail: 'the same delivery as evt_0a' }),
+      nextStep({ ...event, state: 'duplicate', about: { event: 'evt_0a' } }),
       'to run it once more, as the webhook is now: doorward events retry evt_0a --again',
     )
     assert.equal(nextStep({ ...event, state: 'done' }), undefined)
