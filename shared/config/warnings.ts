@@ -1,4 +1,4 @@
-import { networkWarnings } from '../network/warnings.ts'
+import { networkWarnings } from '../network/variables.ts'
 import { findUnknownEvent } from '../sender-events.ts'
 import { startsWithEvent } from '../paths.ts'
 import { getKeySource } from '../signatures/scheme.ts'

@@ -1,8 +1,10 @@
-import { extraCertificatesPath } from './certificates.ts'
+import { type Warning, warn } from '../config/warning.ts'
+import { extraCertificatesPath, readExtraCertificates } from './certificates.ts'
+import { proxyForm } from './faults.ts'
 import { readProxy, readVariable } from './proxy.ts'
 
 /** The variables of proxies and certificates that most programs read, in both cases where they do. */
-export const networkNames = [
+const networkNames = [
   'HTTP_PROXY',
   'http_proxy',
   'HTTPS_PROXY',
@@ -72,4 +74,27 @@ export const describeNetwork = (env: NodeJS.ProcessEnv): string | undefined => {
     ...(path === undefined ? [] : [`with the certificates in ${path}`]),
   ]
   return parts.length === 0 ? undefined : parts.join(', ')
+}
+
+/** The variables of the network that cannot be used. No value is shown: a proxy's URL has its password. */
+export const networkWarnings = (env: NodeJS.ProcessEnv): Warning[] => {
+  const extra = readExtraCertificates(env)
+  return [
+    ...proxyNames.flatMap((name) => {
+      const proxy = readProxy(name, env)
+      if (!proxy || !('isUnusable' in proxy)) return []
+      return warn(
+        'proxy-unusable',
+        `${proxy.variable} is not the URL of an HTTP proxy: requests to other machines fail`,
+        `${proxyForm}: doorward help networks`,
+      )
+    }),
+    ...(extra && 'problem' in extra
+      ? warn(
+          'ca-file-unusable',
+          `NODE_EXTRA_CA_CERTS: ${extra.path} ${extra.problem}`,
+          'name a file with certificates in PEM format: doorward help networks',
+        )
+      : []),
+  ]
 }
