@@ -8,7 +8,6 @@ import type { Config } from '../../shared/config/load.ts'
 import { localAgents } from '../../shared/config/queue.ts'
 import type { Rule } from '../../shared/config/rule.ts'
 import { type Agent, isLoopbackUrl } from '../../shared/config/schema.ts'
-import { usedVariables } from '../../shared/config/variables.ts'
 import { keyFaults, riskWarnings } from '../../shared/config/warnings.ts'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
 import { joinUrl } from '../../shared/net.ts'
@@ -46,7 +45,7 @@ export const checkAgents = async (
   const parts = { env, homeFolder, run, ...options }
   const bare = new Set<string>()
   const used = [...new Map(rules.map((rule) => [rule.agentName, rule])).values()]
-  const faults = keyFaults({ config, env, used: usedVariables(config) })
+  const faults = keyFaults({ config, env })
   const checks = await Promise.all(
     used.map(async (rule) => {
       const { agent, agentName: name } = rule

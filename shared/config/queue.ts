@@ -1,19 +1,12 @@
 import { listSecrets } from './environment.ts'
 import type { Config } from './load.ts'
 import type { Rule } from './rule.ts'
-import type { Gateway } from './schema.ts'
 import { isLoopbackUrl } from '../net.ts'
 import { describeUnset, queueVariables } from './variables.ts'
 import { warn, type Warning } from './warning.ts'
 import { enabledRules } from './webhook.ts'
 
 /* The queue: in memory, or in NATS for several machines. */
-
-type QueueSettings = Gateway['queue']
-
-/** True for a machine that receives webhooks. */
-export const isReceiver = ({ engine, role }: QueueSettings): boolean =>
-  engine === 'memory' || role !== 'worker'
 
 /** What runs on this machine: on a receiver nothing, and on a worker, which has no rules, each of its agents. */
 export const localAgents = (config: Config): Pick<Rule, 'agentName' | 'agent' | 'workspace'>[] => {
@@ -55,7 +48,7 @@ export const queueWarnings = (config: Config, env: NodeJS.ProcessEnv): Warning[]
       : warn(
           'queue-unset',
           `queue: ${unset.join(', ')} ${unset.length === 1 ? 'is' : 'are'} unset or empty, so this machine is not connected`,
-          describeUnset(unset, env),
+          describeUnset(unset),
         )),
     ...(isSet(queue.servers_env) && !servers
       ? warn(

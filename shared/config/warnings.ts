@@ -16,20 +16,18 @@ import type { Agent } from './schema.ts'
 import { proofFaults, schemeFaults } from './signature-warnings.ts'
 import { targetFaults } from '../targets/warnings.ts'
 import { sentKinds } from '../targets/schema.ts'
-import { agentVariables, describeUnset, describeUnsetSecret, usedVariables } from './variables.ts'
+import { agentVariables, describeUnset, describeUnsetSecret } from './variables.ts'
 import { type Fault, faultAbout, toWarning, warn, type Warning } from './warning.ts'
 import type { Webhook } from './webhook.ts'
 
 type Facts = {
   readonly config: Config
   readonly env: NodeJS.ProcessEnv
-  /** Every variable that the configuration names. */
-  readonly used: readonly string[]
 }
 
 /** The warnings of a valid configuration. They never contain a secret's value. */
 export const collectWarnings = (config: Config, env: NodeJS.ProcessEnv): Warning[] => {
-  const facts = { config, env, used: usedVariables(config) }
+  const facts = { config, env }
   const webhooks = config.webhooks.filter(({ enabled }) => enabled)
   return [
     ...limitWarnings(config),
@@ -65,7 +63,7 @@ const limitWarnings = ({ gateway }: Config): Warning[] =>
       )
 
 /** Secrets of a webhook that it does not have, or that are unset. */
-export const secretFaults = (webhook: Webhook, { env, used }: Facts): Fault[] => {
+export const secretFaults = (webhook: Webhook, { env }: Facts): Fault[] => {
   const { path, scheme, secretNames, verifyTokenNames } = webhook
   const fault = faultAbout({ webhook: path })
   if (getKeySource(scheme)) return []
@@ -84,20 +82,20 @@ export const secretFaults = (webhook: Webhook, { env, used }: Facts): Fault[] =>
       : fault(
           all ? 'secret-unset' : 'secret-partly-unset',
           `${areUnset(unset)}${all ? '; its deliveries are answered 503' : ''}`,
-          describeUnsetSecret(webhook, unset, env, used),
+          describeUnsetSecret(webhook, unset),
         )),
     ...(tokens.length === 0
       ? []
       : fault(
           'secret-partly-unset',
           `${areUnset(tokens)}; the challenge of its sender is not answered`,
-          describeUnset(tokens, env, used),
+          describeUnset(tokens),
         )),
   ]
 }
 
 /** Unset variables of agents that rules of enabled webhooks use. */
-export const keyFaults = ({ config, env, used }: Facts): Fault[] => {
+export const keyFaults = ({ config, env }: Facts): Fault[] => {
   const agents = new Map(localAgents(config).map(({ agentName, agent }) => [agentName, agent]))
   return [...agents].flatMap(([agentName, agent]) => {
     const unset = listUnset(agentVariables(agent), env)
@@ -105,7 +103,7 @@ export const keyFaults = ({ config, env, used }: Facts): Fault[] => {
     return faultAbout({ agent: agentName })(
       'agent-key-unset',
       `${areUnset(unset)}; ${withoutVariable(agent)}`,
-      describeUnset(unset, env, used),
+      describeUnset(unset),
     )
   })
 }

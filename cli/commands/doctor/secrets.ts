@@ -2,7 +2,6 @@ import { type Check, checksFor } from '../../../shared/api-checks.ts'
 import { listSecrets } from '../../../shared/config/environment.ts'
 import type { Config } from '../../../shared/config/load.ts'
 import { proofFaults, schemeFaults } from '../../../shared/config/signature-warnings.ts'
-import { usedVariables } from '../../../shared/config/variables.ts'
 import type { Fault } from '../../../shared/config/warning.ts'
 import { secretFaults } from '../../../shared/config/warnings.ts'
 import type { Webhook } from '../../../shared/config/webhook.ts'
@@ -41,7 +40,7 @@ const checkWebhook = (webhook: Webhook, config: Config, env: NodeJS.ProcessEnv):
   if (published) return published
   const shapes = schemeFaults(webhook, env)
   const faults = [
-    ...secretFaults(webhook, { config, env, used: usedVariables(config) }),
+    ...secretFaults(webhook, { config, env }),
     ...shapes,
     ...proofFaults(webhook, config),
   ]
@@ -73,7 +72,7 @@ const checkWithoutEnvFile = (
   if (!fileEnv && !isSet && secretNames.length > 0)
     return [skipped(path, `${secretNames.join(', ')} may be in .env, which cannot be read`)]
   const known = { ...fileEnv, ...env }
-  const faults = secretFaults(webhook, { config, env: known, used: usedVariables(config) })
+  const faults = secretFaults(webhook, { config, env: known })
   if (faults.length > 0) return faults.map((fault) => toCheck(path, fault))
   return [
     isSet

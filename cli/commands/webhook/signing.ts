@@ -135,7 +135,7 @@ export const signDelivery = (
   const names = secretNames.join(', ')
   if (secrets.length === 0)
     throw new DoorwardError('unavailable', `cannot sign for ${path}: ${names} is unset or empty`, {
-      hint: describeUnset(secretNames, env),
+      hint: describeUnset(secretNames),
     })
   if (publicUrl === undefined && signsAddress(scheme))
     throw new DoorwardError('unavailable', `cannot sign for ${path}: the address is not known`, {

@@ -126,10 +126,4 @@ describe('the warnings of a configuration', () => {
     ])
     assert.deepEqual(warnings(agent, 'prompt_template: x', { ...signed, MY_KEY: 'k' }), [])
   })
-
-  it('name a variable of nearly the same name that is set', () => {
-    const agent = 'kind: command, command: [a], env: { KEY: "env:ANTHROPIC_KEY" }'
-    const [warning] = warnings(agent, 'prompt_template: x', { ...signed, ANTROPIC_KEY: 'k' })
-    assert.match(warning?.hint ?? '', /ANTROPIC_KEY/)
-  })
 })

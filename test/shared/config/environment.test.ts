@@ -147,32 +147,4 @@ describe('limits', () => {
     assert.deepEqual(await codes('queue: { max_bytes: 10mb }\n'), ['body-limit-too-large'])
     assert.deepEqual(await codes('queue: { max_bytes: 25mb }\n'), [])
   })
-
-  it('that are set under nearly the same name are asked for by that', async () => {
-    const home = await temporaryHome({
-      webhooks:
-        'webhooks:\n  - { path: /x, agent: echo, prompt_template: x, secret_env: GITHUB_WEBHOK_SECRET }\n',
-    })
-    const env = { GITHUB_WEBHOOK_SECRET: 'canary-value' }
-    const [warning] = collectWarnings(await loadConfig(home, env), env)
-    assert.equal(warning?.code, 'secret-unset')
-    assert.match(warning.hint, /; did you mean "GITHUB_WEBHOOK_SECRET"\?$/)
-    assert.ok(!JSON.stringify(warning).includes('canary'))
-  })
-
-  it('that are unset are not taken for a variable with a meaning of its own', async () => {
-    const hintsWith = async (...secrets: string[]) => {
-      const entry = (name: string) =>
-        `  - { path: /${name}, agent: echo, prompt_template: x, secret_env: ${name} }\n`
-      const home = await temporaryHome({ webhooks: `webhooks:\n${secrets.map(entry).join('')}` })
-      const env = { GITHUB_WEBHOOK_SECRET: 'x', HOOK_SECRET_1: 'x' }
-      return collectWarnings(await loadConfig(home, env), env).map(({ hint }) => hint)
-    }
-    const set = (name: string) => `set ${name} in .env: doorward config edit env`
-    assert.deepEqual(await hintsWith('STRIPE_WEBHOOK_SECRET'), [set('STRIPE_WEBHOOK_SECRET')])
-    assert.deepEqual(await hintsWith('HOOK_SECRET_2', 'HOOK_SECRET_1'), [set('HOOK_SECRET_2')])
-    assert.deepEqual(await hintsWith('HOOK_SECRET_2'), [
-      `${set('HOOK_SECRET_2')}; did you mean "HOOK_SECRET_1"?`,
-    ])
-  })
 })
