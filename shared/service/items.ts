@@ -73,7 +73,7 @@ const toLaunch = (
   const path = (platform === 'win32' ? win32 : posix).join(packageRoot, ...program.split('/'))
   const marker: Marker = { node, program: path, home: home.root }
   for (const name of [node, path, home.root])
-    if (/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/.test(name))
+    if (/[\u0000-\u001f\u007f]/.test(name))
       throw new DoorwardError(
         'login-item-failed',
         'a folder of doorward has a control character in its name',

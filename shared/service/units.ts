@@ -75,7 +75,7 @@ Environment=${quoteForSystemd(`PATH=${unit.searchPath}`)}
 Environment=DOORWARD_SERVICE=systemd
 ${Object.entries(unit.network)
   .map(([name, value]) => `Environment=${quoteForSystemd(`${name}=${value}`)}\n`)
-  .join('')}${standardError(unit.stderr)}
+  .join('')}StandardError=truncate:${escapePercent(unit.stderr)}
 Restart=on-failure
 RestartSec=2
 ${unit.version >= 254 ? 'RestartSteps=4\nRestartMaxDelaySec=30\n' : ''}# 78: the configuration is invalid until somebody fixes it.
@@ -113,17 +113,13 @@ ExecStart=-/usr/bin/env notify-send --app-name=Doorward --urgency=critical -- "D
 TimeoutStartSec=10
 `
 
-/** A path with a line break cannot be written in a unit; the journal is used instead. */
-const standardError = (path: string): string =>
-  /[\n\r]/.test(path) ? 'StandardError=journal' : `StandardError=truncate:${escapePercent(path)}`
-
 /**
- * systemd expands variables in arguments, but not in the path of the program, where it refuses quotes,
- * backslashes and line breaks (systemd.service(5)). A shell starts such a program.
+ * systemd expands variables in arguments, but not in the path of the program, where it refuses quotes and
+ * backslashes (systemd.service(5)). A shell starts such a program.
  */
 const execStart = ([program, ...args]: readonly [string, ...string[]]): string => {
   const words = args.map(quoteArgument)
-  if (!/["'\\\n\r\t]/.test(program)) return [quoteForSystemd(program), ...words].join(' ')
+  if (!/["'\\]/.test(program)) return [quoteForSystemd(program), ...words].join(' ')
   return ['/bin/sh', '-c', quoteArgument('exec "$0" "$@"'), quoteArgument(program), ...words].join(
     ' ',
   )
@@ -133,15 +129,9 @@ const quoteArgument = (text: string): string => quoteForSystemd(text.replaceAll(
 
 /** One word (systemd.syntax(7), quoting), without specifiers (systemd.unit(5)). */
 const quoteForSystemd = (text: string): string =>
-  `"${escapeWhiteSpace(escapePercent(text).replaceAll(/[\\"]/g, String.raw`\$&`))}"`
+  `"${escapePercent(text).replaceAll(/[\\"]/g, String.raw`\$&`)}"`
 
 const escapePercent = (text: string): string => text.replaceAll('%', '%%')
-
-const escapeWhiteSpace = (text: string): string =>
-  text
-    .replaceAll('\n', String.raw`\n`)
-    .replaceAll('\r', String.raw`\r`)
-    .replaceAll('\t', String.raw`\t`)
 
 type LaunchAgent = Launch & {
   readonly label: string
@@ -191,13 +181,8 @@ const toXml = (value: Value): string => {
 
 const isList = (value: Value): value is readonly string[] => Array.isArray(value)
 
-/** A parser turns a literal carriage return into a line feed (XML 1.0, 2.11). */
 const escapeXml = (text: string): string =>
-  text
-    .replaceAll('&', '&amp;')
-    .replaceAll('<', '&lt;')
-    .replaceAll('>', '&gt;')
-    .replaceAll('\r', '&#13;')
+  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 
 type DesktopEntry = Launch & {
   readonly name: string
@@ -246,8 +231,7 @@ const quoteForExec = (text: string): string =>
   `"${text.replaceAll(/["`$\\]/g, String.raw`\$&`).replaceAll('%', '%%')}"`
 
 /** A value of type string: escaped again after the quoting of `Exec`. */
-const toDesktopString = (text: string): string =>
-  escapeWhiteSpace(text.replaceAll('\\', String.raw`\\`))
+const toDesktopString = (text: string): string => text.replaceAll('\\', String.raw`\\`)
 
 /**
  * A script for the Startup folder of Windows that starts a program without a window. Its byte order mark
