@@ -100,22 +100,11 @@ describe('cli: usage', () => {
       /command 'list'\nhint: did you mean "oauth list" or "webhook list" or "workspace list"\?/,
     ],
     [
-      'the name of a command that is like another',
-      ['start'],
-      /command 'start'\nhint: did you mean "daemon start"\?/,
-    ],
-    [
       'the name of a command in a group that has none of it',
       ['agent', 'list'],
       /command 'list'\nhint: doorward agent --help/,
     ],
-    ['an unknown subcommand', ['oauth', 'lgin'], /unknown command 'lgin'\nhint: .*login/],
     ['an unknown subcommand of events', ['events', 'shwo'], /events shwo'\nhint: .*"show"/],
-    [
-      'an unknown subcommand of events with its argument',
-      ['events', 'shwo', 'evt_1'],
-      /events shwo'\nhint: .*"show"/,
-    ],
     [
       'an event without what is to be done with it',
       ['events', 'evt_1', '--json'],
@@ -138,7 +127,6 @@ describe('cli: usage', () => {
       ['webhook', 'learn', '/a', '--from', '/none'],
       /cannot read \/none: no such file/,
     ],
-    ['an unknown configuration file', ['config', 'schema', 'webhook'], /one of webhooks, agents/],
     [
       'two sources of one secret',
       ['oauth', 'login', 'x', '--client-secret', 'y', '--client-secret-stdin'],

@@ -54,22 +54,6 @@ describe('cli: init', () => {
     )
   })
 
-  it('says what it added to a file that was there', async () => {
-    const home = await newHome()
-    await run(['init'], { home })
-    await writeFile(home.env, 'OTHER=1\n', { mode: 0o600 })
-    const { stdout } = await run(['init'], { home })
-    assert.equal(stdout, `added GITHUB_WEBHOOK_SECRET to ${home.env}\n`)
-  })
-
-  it('leaves a secret that is set to nothing alone', async () => {
-    const home = await newHome()
-    await run(['init'], { home })
-    await writeFile(home.env, 'GITHUB_WEBHOOK_SECRET=\n', { mode: 0o600 })
-    await run(['init'], { home })
-    assert.equal(await readFile(home.env, 'utf8'), 'GITHUB_WEBHOOK_SECRET=\n')
-  })
-
   it('brings schema files up to date', async () => {
     const home = await newHome()
     await run(['init'], { home })

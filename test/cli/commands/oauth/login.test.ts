@@ -309,17 +309,6 @@ describe('cli: oauth login', () => {
       assert.match(stdout, /logged in to github as octocat\r\n$/)
       assert.ok(!server.calls.some(({ path }) => path.endsWith('/redirect')))
     })
-
-    it('is cancelled by Ctrl-C at the prompt', async function () {
-      if (!hasTerminal()) return this.skip()
-      const { server, child, ended } = await asking(ssh)
-      child.stdin?.write('\u0003')
-      const { code, stdout } = await ended
-      await server.close()
-      assert.equal(code, 130)
-      assert.match(stdout, /the login to github is cancelled\r\n$/)
-      assert.ok(server.calls.some(({ method }) => method === 'DELETE'))
-    })
   })
 
   describe('where the browser is elsewhere', () => {

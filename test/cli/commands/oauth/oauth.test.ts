@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { chmod, readFile, stat, writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
-import type { Login, TokenSummary } from '../../../../shared/api.ts'
 import { temporaryFolder } from '../../../support/temporary.ts'
 import { statusWith } from '../../../support/daemon/fake-daemon.ts'
 import { type Call, startContractServer } from '../../support/contract-server.ts'
@@ -107,27 +106,6 @@ describe('cli: oauth', () => {
     assert.ok(stderr.includes(authorizationUrl))
   })
 
-  const failures: readonly (readonly [Login, string, RegExp])[] = [
-    [
-      { ...pending, status: 'failed', error: { code: 'login-denied', message: 'access_denied' } },
-      'login-denied',
-      /login to github failed: access_denied/,
-    ],
-    [{ ...pending, status: 'expired' }, 'login-expired', /was not finished in time/],
-    [{ ...pending, status: 'cancelled' }, 'login-cancelled', /was cancelled/],
-  ]
-  for (const [outcome, expected, message] of failures)
-    it(`ends with 1 when the login is ${outcome.status}`, async () => {
-      const server = await loginServer([outcome])
-      const text = await run(['oauth', 'login', 'github'], { home: server.home })
-      const json = await run(['oauth', 'login', 'github', '--json'], { home: server.home })
-      await server.close()
-      assert.deepEqual([text.code, text.stdout], [1, ''])
-      assert.match(text.stderr, message)
-      assert.equal(json.code, 1)
-      assert.equal((JSON.parse(json.stderr) as { code: string }).code, expected)
-    })
-
   it('cancels the login at Ctrl-C and ends with 130', async function () {
     if (process.platform === 'win32') return this.skip()
     const server = await loginServer(['open'])
@@ -195,28 +173,6 @@ describe('cli: oauth', () => {
     assert.deepEqual(JSON.parse(stderr), problem)
   })
 
-  it('lists accounts, and says which needs a login', async () => {
-    const tokens: TokenSummary[] = [
-      {
-        provider: 'github',
-        status: 'needs-login',
-        account: { id: '1', name: 'octo\u001b[31mcat' },
-        scopes: ['repo', 'user'],
-        expiresAt: null,
-        refreshable: false,
-        obtainedAt: '2026-06-07T10:00:00.000Z',
-      },
-    ]
-    const server = await startContractServer(() => [200, { tokens }])
-    const text = await run(['oauth', 'list'], { home: server.home })
-    const json = await run(['oauth', 'list', '--json'], { home: server.home })
-    await server.close()
-    assert.equal(text.code, 0)
-    assert.match(text.stdout, /^github +octocat +needs-login +- +repo user$/m)
-    assert.match(text.stderr, /hint: doorward oauth login github/)
-    assert.deepEqual(JSON.parse(json.stdout), { tokens })
-  })
-
   it('says honestly whether the provider confirmed the revocation', async () => {
     const answer = (revokedAtProvider: boolean) => ({
       provider: 'slack',
@@ -278,33 +234,6 @@ describe('cli: oauth', () => {
       server.calls.map(({ path }) => path).filter((path) => path.startsWith('/oauth')),
       ['/oauth/tokens/github', '/oauth/tokens/github?forget=true'],
     )
-  })
-
-  it('forgets the client of a provider that nobody is logged in to any more', async () => {
-    const server = await startContractServer(({ path }) =>
-      path === '/status'
-        ? [200, { providers: [{ provider: 'github' }] }]
-        : [404, { code: 'not-logged-in', detail: 'not logged in; its OAuth client is forgotten' }],
-    )
-    const forget = (name: string, ...more: string[]) =>
-      run(['oauth', 'logout', name, '--forget', ...more], { home: server.home })
-    const done = await forget('github')
-    const document = await forget('github', '--json')
-    const unknown = await forget('gihub')
-    await server.close()
-    assert.deepEqual(
-      [done.code, done.stdout, done.stderr],
-      [0, 'not logged in; its OAuth client is forgotten\n', ''],
-    )
-    assert.equal(document.code, 0)
-    assert.deepEqual(JSON.parse(document.stdout), {
-      provider: 'github',
-      removed: false,
-      revokedAtProvider: false,
-      detail: 'not logged in; its OAuth client is forgotten',
-    })
-    assert.equal(unknown.code, 1)
-    assert.match(unknown.stderr, /did you mean "github"\?/)
   })
 
   it('asks a person who logs out of a provider that there is not which was meant', async () => {

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parse } from 'dotenv'
-import type { EventRecord } from '../../../../shared/api.ts'
 import { hooksSchema } from '../../../../shared/api-hooks.ts'
 import { type RunningDaemon, startDaemon } from '../../../support/daemon/daemon.ts'
 import {
@@ -85,27 +84,6 @@ targets: { gitlab: { token_env: GL, api_url: "${server.apiUrl}" } }
     assert.equal(code, 0, stderr)
     assert.match(stdout, /\/webhook\/gitlab\/acme, new/)
     assert.deepEqual(on(server.hooks[0]), ['enable_ssl_verification', 'subgroup_events'])
-  })
-
-  it('runs what GitLab could not deliver, by the rules of what it sends', async () => {
-    const [hook] = server.hooks
-    assert.ok(hook)
-    const missed = async (...args: string[]) =>
-      run(['events', 'missed', ...args], { home: daemon.home })
-    // Notes the time from which deliveries are read.
-    assert.match((await missed()).stderr, /nothing was missed/)
-    const payload = { event_name: 'subgroup_create', full_path: 'acme/new' }
-    const key = server.miss(hook, { payload, trigger: 'subgroup_hooks' })
-    server.miss(hook, { payload: { object_kind: 'push' }, trigger: 'push_hooks' })
-    assert.match((await missed()).stdout, /acme +subgroup +internal error +\/webhook\/gitlab\/acme/)
-    assert.match((await missed('--run')).stdout, /^1 run/)
-    const { events } = await daemon.client.get<{ events: EventRecord[] }>(
-      '/events?webhook=/webhook/gitlab/acme',
-    )
-    const [event] = events.filter(({ deliveryId }) => deliveryId === key)
-    assert.equal(event?.source, 'api')
-    assert.ok(event.state !== 'filtered' && event.state !== 'rejected', event.state)
-    assert.match((await missed()).stderr, /nothing was missed/)
   })
 
   it('says what a project does not have, and which scope is missing', async () => {

@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict'
-import { createHmac } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { EventRecord } from '../../../../shared/api.ts'
 import { type RunningDaemon, startDaemon } from '../../../support/daemon/daemon.ts'
 import { type StripeServer, startStripeServer } from '../../../support/servers/stripe-api.ts'
 import { run } from '../../support/cli.ts'
@@ -39,40 +37,6 @@ describe('cli: webhook connect stripe', () => {
     return result
   }
   const file = () => readFile(join(daemon.home.config, 'webhooks.yaml'), 'utf8')
-  const push = async (id: string): Promise<unknown> => {
-    const body = JSON.stringify(stripe.events.find((event) => event.id === id))
-    const time = Math.floor(Date.now() / 1000)
-    const signature = createHmac('sha256', 'whsec_1').update(`${time}.${body}`).digest('hex')
-    const headers = {
-      'content-type': 'application/json',
-      'stripe-signature': `t=${time},v1=${signature}`,
-    }
-    const response = await fetch(`${daemon.url}${path}`, { method: 'POST', headers, body })
-    const { status } = (await response.json()) as { status: unknown }
-    return status
-  }
-
-  it('reads all events with --poll, and takes what Stripe sends again for the same', async () => {
-    const { code, stdout, stderr } = await cli('webhook', 'connect', 'stripe', '--poll')
-    assert.equal(code, 0, stderr)
-    assert.match(stdout, /Stripe, with the key in STRIPE_API_KEY/)
-    const written = `source: { provider: stripe, key_env: STRIPE_API_KEY, mode: poll, api_url: ${stripe.origin}, catch_up: all }`
-    assert.ok((await file()).includes(written), await file())
-    const id = stripe.add({})
-    assert.match((await cli('events', 'missed')).stderr, /nothing was missed/)
-    const { events } = JSON.parse((await cli('events', '--json', '--webhook', path)).stdout) as {
-      events: EventRecord[]
-    }
-    assert.deepEqual(
-      events.map(({ deliveryId, source }) => [deliveryId, source]),
-      [[id, 'api']],
-    )
-    assert.equal(await push(id), 'duplicate')
-    await daemon.stop()
-    daemon = await startDaemon({ home: daemon.home })
-    assert.equal(await push(id), 'duplicate')
-    assert.equal(await push(stripe.add({})), 'accepted')
-  })
 
   it('says what the key lacks, where it is not set, and what is not for Stripe', async () => {
     stripe.mayRead = false
