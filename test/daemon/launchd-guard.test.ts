@@ -62,20 +62,4 @@ describe('daemon under launchd', () => {
     assert.deepEqual(await ended, [0, null])
     assert.equal((await shownIn(folder)).length, 1)
   })
-
-  it('does not count old starts', async () => {
-    const home = await temporaryHome()
-    const folder = await notingFolder()
-    await mkdir(home.run, { mode: 0o700 })
-    const old = Date.now() - 3_600_000
-    await writeFile(join(home.run, 'launchd-starts'), `${old}\n`.repeat(9))
-    const child = startedUnder(home, folder)
-    await once(child, 'message')
-    child.disconnect()
-    const kept = await readFile(join(home.run, 'launchd-starts'), 'utf8')
-    assert.equal(kept.trim().split('\n').length, 1)
-    const ended = once(child, 'exit')
-    child.kill('SIGTERM')
-    await ended
-  })
 })

@@ -218,15 +218,6 @@ describe('an agent of kind openai', () => {
     assert.equal(whole.text, 'a')
   })
 
-  it('accepts an answer with an empty error field', async () => {
-    for (const error of [null, '', { message: 'a warning' }])
-      assert.equal(
-        (await askOne((response) => sendJson(response, 200, { ...chat({ content: 'a' }), error })))
-          .text,
-        'a',
-      )
-  })
-
   it('reads parts and refusals as text, and marks an answer that the model cut', async () => {
     const getText = async (message: unknown, finish?: string) =>
       (await askOne((response) => sendJson(response, 200, chat(message, finish)))).text
@@ -252,27 +243,6 @@ describe('an agent of kind openai', () => {
       assert.equal(await getText(whole), whole)
     for (const thought of ['<think>hm</think>\n', 'hm\n</think>\n'])
       assert.match((await getFailure(getText(thought))).message, /is empty/)
-  })
-
-  it('removes thoughts of which only the end mark is in the text', async () => {
-    const getText = async (content: string) =>
-      (await askOne((response) => sendJson(response, 200, chat({ content })))).text
-    for (const [thought, answer] of [
-      ['Okay, the user wants a review.\n', '\n\nIt is **fine**.'],
-      ['```ts\nx\n```\nso it is.\n', '\n\nyes, by\n</think>\n'],
-      ['\n', '\n\nyes'],
-      ['', '\nyes'],
-      ['hm\r\n', '\r\n\r\nyes'],
-    ] as const)
-      assert.equal(await getText(`${thought}</think>${answer}`), answer.trimStart())
-    for (const whole of [
-      'The template writes </think> at the end.\n\nThat is wrong.',
-      'It ends with\n`</think>`\nalways.',
-      'As in:\n```\nhm\n</think>\n\nyes\n```\nthe model goes on.',
-      'It writes\n<think>\na\n</think>\nfirst.',
-      '</think> ends a thought.',
-    ])
-      assert.equal(await getText(whole), whole)
   })
 
   it('reports why the model stopped before any text', async () => {

@@ -64,20 +64,6 @@ describe('the page of an event', () => {
     assert.doesNotMatch(renderPage(forgotten), /<form/)
   })
 
-  it('has a button to cancel an event that is not final', () => {
-    for (const state of ['accepted', 'queued', 'running', 'delivering'] as const)
-      assert.match(renderPage({ state }, { buttonPath: '/x' }), /action="\/x"><button>Cancel</)
-    assert.doesNotMatch(renderPage({ state: 'done' }), /<form/)
-    assert.match(renderPage({ state: 'done' }, { buttonPath: '/x' }), /<button>Run again</)
-  })
-
-  it('reloads until the event is final', () => {
-    for (const state of ['accepted', 'queued', 'running', 'delivering'] as const)
-      assert.match(renderPage({ state }), /<meta http-equiv="refresh" content="1; url=\/again" \/>/)
-    for (const state of ['done', 'failed', 'dropped', 'rejected', 'filtered', 'duplicate'] as const)
-      assert.doesNotMatch(renderPage({ state }), /refresh/)
-  })
-
   it('shows a target as waiting only until the event is final', () => {
     const targets = [{ target: 'log', state: 'waiting', attempts: 0 }] as const
     const shown = (state: EventDetail['state']) =>

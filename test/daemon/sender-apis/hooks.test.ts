@@ -92,18 +92,6 @@ targets: { github: { api_url: "${server.apiUrl}" } }
     await assert.rejects(hooksOf(entry('')).connect(request, signal), /did not make \(1000\)/)
   })
 
-  it('says which login lacks the scope, and keeps those that it has', async () => {
-    server.scopes = ['user', 'gist']
-    await assert.rejects(hooksOf(entry('')).connect(request, signal), (error) => {
-      assert.ok(error instanceof DoorwardError)
-      assert.deepEqual(
-        [error.code, error.hint],
-        ['scope-missing', 'doorward oauth login github --scopes user,gist,admin:repo_hook'],
-      )
-      return true
-    })
-  })
-
   it('shows the words of a refusal, and no secret', async () => {
     server.addHook('acme/door', 'https://gateway.example/webhook/github')
     const hooks = hooksOf(entry(source.replace('1000', '7')))

@@ -106,14 +106,6 @@ describe('the context of a change', () => {
     )
   })
 
-  it('says that nothing changed', async () => {
-    for (const name of ['diff', 'files'] as const)
-      assert.equal((await fill(name)).prompt, '(no changes)\n')
-    assert.equal((await fill('commits')).prompt, '(no commits)\n')
-    await server.push({})
-    assert.equal((await fill('diff')).prompt, '(no changes)\n')
-  })
-
   it('hides no file, whatever the change says of its attributes', async () => {
     await server.push({
       '.gitattributes': '*.js -diff linguist-generated\n*.ts diff=none binary\n',
@@ -180,16 +172,6 @@ describe('the context of a change', () => {
     )
     assert.ok(Buffer.byteLength(prompt) < 4096 + 100)
     assert.deepEqual(notes, ['the diff is cut'])
-  })
-
-  it('leaves out the last of many names and commits', async () => {
-    await server.push(
-      Object.fromEntries(Array.from({ length: 200 }, (_, n) => [`file-${n}.txt`, 'x\n'])),
-    )
-    const { prompt, notes } = await fill('files', { limitBytes: 1024 })
-    assert.match(prompt, /^added file-0\.txt \(\+1 -0\)\n/)
-    assert.match(prompt, /\n\[left out, as more than 1 KB: \d+ of 200 files\]\n$/)
-    assert.match(notes.join(), /^the files leave out \d+ of 200 files$/)
   })
 
   it('has the commits with their messages, the newest first', async () => {

@@ -104,16 +104,6 @@ describe('login to a Slack', () => {
     )
   })
 
-  it('names the missing client secret, and the other way', async () => {
-    await start({ isSecretRequired: true })
-    const { login } = await logIn()
-    assert.deepEqual(login.error, {
-      code: 'provider-refused',
-      message: 'Slack does not accept the client id without a secret (bad_client_secret)',
-      hint: 'compare the client id with the settings of the app at https://api.slack.com/apps and copy its secret, or turn on PKCE for the app, then: doorward oauth login slack --client-secret-stdin',
-    })
-  })
-
   it('logs in with the client secret where one is wanted', async () => {
     await start({ isSecretRequired: true })
     const { login } = await logIn({ clientSecret: provider.client.secret })

@@ -225,35 +225,6 @@ describe('device code at GitHub', () => {
       assert.equal((await time.next()).ms, ms)
     })
 
-  const refusals: readonly (readonly [string, number, unknown, string, RegExp])[] = [
-    [
-      'the device flow is switched off',
-      200,
-      { error: 'device_flow_disabled' },
-      'provider-refused',
-      /github\.com\/settings\/developers .* may use the device flow, or log in without --device$/,
-    ],
-    [
-      'the app may not use it',
-      400,
-      { error: 'unauthorized_client' },
-      'provider-refused',
-      /does not allow this app/,
-    ],
-    ['the client is unknown', 404, 'Not Found', 'provider-refused', /does not know this client id/],
-    ['GitHub is down', 503, {}, 'provider-unavailable', /answered 503/],
-    ['the answer is a page', 200, '<p>', 'provider-refused', /no usable device code/],
-  ]
-  for (const [what, status, answer, code, message] of refusals)
-    it(`starts no login when ${what}`, async () => {
-      github.fail({ path: '/login/device/code', status, body: answer })
-      const { body } = await app.send('POST', '/oauth/start', { provider: 'github', device: true })
-      assert.equal(body.code, code)
-      assert.match(`${body.detail} ${body.hint ?? ''}`, message)
-      assert.equal(time.waiting(), 0)
-      assert.deepEqual(app.events, [])
-    })
-
   it('is known of GitHub alone among the providers that are built in', async () => {
     for (const provider of ['google', 'slack']) {
       const request = { provider, clientId: 'me', device: true }

@@ -76,14 +76,6 @@ describe('refusal of a token endpoint', () => {
       /\(invalid_grant\)$/,
       /^doorward oauth login google$/,
     ],
-    [
-      'anything else',
-      'google',
-      { clientSecret: 'x' },
-      { code: 'invalid_request' },
-      /^Google refused the request \(invalid_request\)$/,
-      /console\.cloud\.google\.com/,
-    ],
   ]
   for (const [what, name, secret, refusal, message, hint] of table)
     it(`says what to do about ${what}`, () => {
