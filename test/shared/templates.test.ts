@@ -90,22 +90,6 @@ describe('a target', () => {
     assert.deepEqual(file.path.parts, ['answers/', ['event', 'number'], '.md'])
   })
 
-  it('is refused when it is none of them, with those there are', () => {
-    for (const text of ['', 'notify', 'constructor', 'pager:#a'])
-      assert.throws(
-        () => parseTarget(text),
-        (error: unknown) => {
-          assert.ok(error instanceof DoorwardError)
-          assert.equal(error.message, `unknown target "${text}"`)
-          assert.match(
-            error.hint ?? '',
-            /^one of none, log, notify:desktop, file:<path>, slack:…, /,
-          )
-          return true
-        },
-      )
-  })
-
   it('is refused when it names no file', () => {
     for (const text of ['file:', 'file:  ', 'file:a/', 'file:/'])
       refused(() => parseTarget(text), /names no file$/)

@@ -1,8 +1,5 @@
 import assert from 'node:assert/strict'
 import { changedValueWarnings, envFileWarnings } from '../../../shared/config/environment.ts'
-import { run } from '../../cli/support/cli.ts'
-import { startDaemon } from '../../support/daemon/daemon.ts'
-import { temporaryHome } from '../../support/temporary.ts'
 
 const found = (text: string) =>
   changedValueWarnings(text).map(({ detail }) =>
@@ -42,26 +39,5 @@ describe('values of .env that are not what their lines show', () => {
     )
     assert.match(warnings[0]?.hint ?? '', /^write A='…' .*, or a space before the # of a comment: /)
     assert.doesNotMatch(JSON.stringify(warnings), /Xk2|9vQ/)
-  })
-
-  it('are reported by config check, status and doctor', async () => {
-    const files = {
-      env: 'HOOK_SECRET=Xk2#9vQ!mZ-and-enough-of-it\n',
-      webhooks:
-        'webhooks:\n  - { path: /webhook/hash, agent: echo, secret_env: HOOK_SECRET, prompt_template: x }\n',
-    }
-    const home = await temporaryHome(files)
-    const checked = await run(['config', 'check'], { home })
-    assert.equal(checked.code, 0)
-    const warning = 'line 1: the value of HOOK_SECRET ends at the # in it'
-    assert.ok(checked.stderr.includes(`.env: ${warning}`), checked.stderr)
-    assert.match(checked.stderr, /hint: write HOOK_SECRET='…' with the whole value/)
-    assert.ok((await run(['doctor'], { home })).stdout.includes(warning))
-    const daemon = await startDaemon({ home })
-    try {
-      assert.match((await run(['status'], { home })).stdout, /HOOK_SECRET ends at the #/)
-    } finally {
-      await daemon.stop()
-    }
   })
 })

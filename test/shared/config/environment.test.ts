@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict'
-import { chmod, mkdir, rm, symlink } from 'node:fs/promises'
-import { join } from 'node:path'
+import { rm } from 'node:fs/promises'
 import { collectWarnings } from '../../../shared/config/warnings.ts'
 import { readEnvironment, listSecrets } from '../../../shared/config/environment.ts'
-import { DoorwardError } from '../../../shared/errors.ts'
 import { loadConfig } from '../../../shared/config/load.ts'
 import { temporaryHome } from '../../support/temporary.ts'
 
@@ -62,29 +60,6 @@ describe('the environment', () => {
     const home = await temporaryHome()
     await rm(home.env)
     assert.deepEqual({ ...(await readEnvironment(home, { A: '1' })) }, { A: '1' })
-  })
-
-  it('is refused when .env is open to others, a link, or no file', async () => {
-    const refused = async (prepare: (path: string) => Promise<unknown>, code: string) => {
-      const home = await temporaryHome({ env: 'A=secret-value\n' })
-      await prepare(home.env)
-      await assert.rejects(readEnvironment(home, {}), (error: unknown) => {
-        assert.ok(error instanceof DoorwardError)
-        assert.equal(error.code, code)
-        assert.doesNotMatch(`${error.message} ${error.hint}`, /secret-value/)
-        return true
-      })
-    }
-    await refused((path) => chmod(path, 0o644), 'home-insecure')
-    await refused((path) => chmod(path, 0o620), 'home-insecure')
-    await refused(async (path) => {
-      await rm(path)
-      await symlink(join(path, '../config/agents.yaml'), path)
-    }, 'home-insecure')
-    await refused(async (path) => {
-      await rm(path)
-      await mkdir(path, { mode: 0o700 })
-    }, 'home-unusable')
   })
 })
 

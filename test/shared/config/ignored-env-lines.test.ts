@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict'
 import { findIgnoredLines, ignoredEnvLines } from '../../../shared/config/environment.ts'
-import { temporaryHome } from '../../support/temporary.ts'
-import { run } from '../../cli/support/cli.ts'
 
 describe('lines of .env that set nothing', () => {
   it('are known by their numbers', () => {
@@ -40,17 +38,5 @@ describe('lines of .env that set nothing', () => {
       assert.match(problem?.hint ?? '', /config edit env/)
     }
     assert.equal(ignoredEnvLines('\ufeffSECRET=gr\u00fcn\n'), undefined)
-  })
-
-  it('are told by config check and doctor, and nothing of what is in them', async () => {
-    const home = await temporaryHome({ env: 'A=1\nMY_TOKEN of-nobody\n' })
-    const checked = await run(['config', 'check'], { home })
-    assert.equal(checked.code, 0)
-    assert.match(checked.stderr, /\.env: line 2 is not of the form NAME=value, and is ignored/)
-    assert.match(checked.stderr, /hint: write NAME=value.*doorward config edit env/)
-    const examined = await run(['doctor'], { home })
-    assert.match(examined.stdout, /line 2 is not of the form NAME=value/)
-    for (const { stdout, stderr } of [checked, examined])
-      assert.ok(!`${stdout}${stderr}`.includes('of-nobody'))
   })
 })

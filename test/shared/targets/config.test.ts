@@ -1,11 +1,7 @@
 import assert from 'node:assert/strict'
 import { collectWarnings } from '../../../shared/config/warnings.ts'
 import { ConfigError, checkConfig, formatProblem } from '../../../shared/config/load.ts'
-import {
-  parseSecretUrl,
-  parseSigningKey,
-  parseSmtpServer,
-} from '../../../shared/targets/secrets.ts'
+import { parseSecretUrl, parseSmtpServer } from '../../../shared/targets/secrets.ts'
 import { readYaml } from '../../../shared/config/yaml.ts'
 
 const load = (deliverTo: string, targets: string, env: Record<string, string> = {}) =>
@@ -50,12 +46,6 @@ describe('targets in gateway.yaml', () => {
       '"discord:constructor"',
       '  discord: { ops: { url_env: A } }\n',
       'webhooks[0].deliver_to: unknown discord target "constructor" (known: ops)',
-    ],
-    [
-      'an answer to Slack for an event of another sender',
-      'slack:reply',
-      '',
-      'webhooks[0].deliver_to: slack:reply answers where an event of Slack came from (write signature_scheme: slack, or name a channel)',
     ],
     [
       'Telegram without a bot',
@@ -255,14 +245,6 @@ describe('what the variables of targets hold', () => {
       'file:///x',
     ])
       assert.equal(parseSecretUrl(text), undefined, text)
-  })
-
-  it('is a secret of Standard Webhooks', () => {
-    const key = Buffer.alloc(24, 7)
-    for (const text of [`whsec_${key.toString('base64')}`, ` ${key.toString('base64')}\n`])
-      assert.deepEqual(parseSigningKey(text), key)
-    for (const text of ['', 'whsec_', 'whsec_abc!', 'a b', 'whsec_AAAA', 'x'.repeat(400)])
-      assert.equal(parseSigningKey(text), undefined, text)
   })
 
   it('is warned about for each target that names the variable, in a header too', () => {

@@ -30,32 +30,14 @@ describe('a configuration file that is not good YAML', () => {
       { webhooks: webhook('    agent: echo\n') },
       'webhooks.yaml:5:5 the key agent is defined twice',
     ],
-    'a key that is defined twice, beside other faults': [
-      { webhooks: webhook('    agent: eco\n    deliver_to: lg\n') },
-      'webhooks.yaml:5:5 the key agent is defined twice',
-      'webhooks.yaml:5:5 webhooks[0].agent: unknown agent "eco" (did you mean "echo"?)',
-      'webhooks.yaml:6:5 webhooks[0].deliver_to: unknown target "lg" (did you mean "log"?)',
-    ],
-    'an agent that is defined twice': [
-      { agents: `${twoAgents}  echo: { kind: echo }\n` },
-      'agents.yaml:4:3 the key echo is defined twice',
-    ],
     'a key that begins further left than those beside it': [
       { webhooks: 'webhooks:\n  - path: /a\n  agent: echo\n  prompt_template: x\n' },
       'webhooks.yaml:3:1 this line is not indented like its siblings',
       'webhooks.yaml:4:1 this line is not indented like its siblings',
     ],
-    'an entry that begins further left than the one before, once': [
-      { webhooks: `${webhook()} - path: /b\n   agent: echo\n   prompt_template: x\n` },
-      'webhooks.yaml:5:1 this line is not indented like its siblings',
-    ],
     'a key that is one space too far in': [
       { webhooks: 'webhooks:\n  - path: /a\n     agent: echo\n    prompt_template: x\n' },
       'webhooks.yaml:3:6 this line is indented further than its siblings, so it continues the value of the line before (a text with ": " in it needs quotes)',
-    ],
-    'a last key that is one space too far in': [
-      { webhooks: 'webhooks:\n  - path: /a\n    agent: echo\n     prompt_template: x\n' },
-      'webhooks.yaml:4:6 this line is indented further than its siblings, so it continues the value of the line before (a text with ": " in it needs quotes)',
     ],
     'a prompt that is not indented below its key': [
       { webhooks: webhook('    hi there\n', '/a', 'echo', '|') },
@@ -111,10 +93,6 @@ describe('a configuration file that is not good YAML', () => {
         webhooks: webhook('    filter: { a: &p __proto__, *p : x }\n'),
       },
       'webhooks.yaml:5:32 a key must be plain text',
-    ],
-    'a list as a key': [
-      { webhooks: webhook('    ? [a, b]\n    : x\n') },
-      'webhooks.yaml:5:7 a key must be plain text',
     ],
     'a list where the whole should be a map': [
       { webhooks: '- path: /a\n', agents: 'hello\n', gateway: '3\n' },
