@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, cp, mkdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
-import type { ServerResponse } from 'node:http'
+import { chmod, cp, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import type { Home } from '../../shared/home/home.ts'
 import { type RunningDaemon, startDaemon } from '../support/daemon/daemon.ts'
@@ -150,37 +149,6 @@ describe('following a daemon that hangs', () => {
     await end(daemon, 'SIGKILL')
     await untilHeard(absent)
   })
-
-  it('reports a daemon that hung before', async () => {
-    const daemon = await startDaemon({ home })
-    daemon.process.kill('SIGSTOP')
-    const { heard, untilHeard } = followHome()
-    await untilHeard(`The daemon (pid ${daemon.process.pid}) does not answer`)
-    daemon.process.kill('SIGCONT')
-    await untilHeard('up')
-    assert.equal(heard.length, 2, heard.join())
-    await daemon.stop()
-  })
-
-  it('reports a daemon that answers a byte now and then', async () => {
-    const daemon = await startFakeDaemon(home, statusWith())
-    const dribble = (response: ServerResponse) => {
-      const timer = setInterval(() => response.write(' '), 200)
-      response.once('close', () => clearInterval(timer))
-      return true
-    }
-    for (const slow of ['/health', '/status']) {
-      daemon.misbehave = (path, response) => path === slow && dribble(response)
-      const { heard, untilHeard } = followHome()
-      await untilHeard(`The daemon (pid ${process.pid}) does not answer`)
-      assert.equal(heard.length, 1)
-      daemon.misbehave = undefined
-      // Requests in progress get no answer any more.
-      daemon.hangUp()
-      await untilHeard('up')
-      await followed?.stop()
-    }
-  })
 })
 
 describe('following a daemon whose port another program has', () => {
@@ -271,11 +239,6 @@ describe('following a daemon without run/api.token', () => {
       () => rename(home.apiToken, `${home.apiToken}.away`),
       () => rename(`${home.apiToken}.away`, home.apiToken),
     ],
-    'is empty': [
-      `Run/api.token is missing, so no client can reach the daemon (pid ${process.pid})`,
-      () => emptied(),
-      () => filled(),
-    ],
     'is another one': [
       `Run/api.token is not the one that the daemon (pid ${process.pid}) was started with`,
       () => emptied('another-token-0123456789abcdef0123456789'),
@@ -288,17 +251,6 @@ describe('following a daemon without run/api.token', () => {
         await symlink(`${home.apiToken}.away`, home.apiToken)
       },
       () => rename(`${home.apiToken}.away`, home.apiToken),
-    ],
-    'is a folder': [
-      'TOKEN is not a file',
-      async () => {
-        await rename(home.apiToken, `${home.apiToken}.away`)
-        await mkdir(home.apiToken)
-      },
-      async () => {
-        await rm(home.apiToken, { recursive: true })
-        await rename(`${home.apiToken}.away`, home.apiToken)
-      },
     ],
   }
   const emptied = async (text = '') => {

@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict'
-import { readFileSync, readdirSync } from 'node:fs'
 import { deflateSync } from 'node:zlib'
-import { packageFolder } from '../../../shared/version.ts'
 import { halved, toPixmap } from '../../../tray/sni/pixmap.ts'
 
 const chunk = (type: string, data: Buffer): Buffer => {
@@ -84,19 +82,5 @@ describe('a picture for the panel', () => {
       argb: Buffer.from([128, 200, 0, 0]),
     })
     assert.equal(halved({ width: 1, height: 1, argb: Buffer.alloc(4) }), undefined)
-  })
-
-  it('can be made of every icon', () => {
-    const folder = new URL('assets/icons/', packageFolder)
-    const names = readdirSync(folder).filter((name) => name.endsWith('.png'))
-    assert.ok(names.length >= 8)
-    for (const name of names) {
-      const { width, height, argb } = toPixmap(readFileSync(new URL(name, folder)))
-      assert.equal(argb.length, width * height * 4)
-      assert.ok(
-        argb.some((byte) => byte !== 0),
-        name,
-      )
-    }
   })
 })
