@@ -1,9 +1,9 @@
 import { constantTimeEqual } from '../../../shared/constant-time.ts'
+import type { Webhook as ConfiguredWebhook } from '../../../shared/config/webhook.ts'
 import type { HandshakeKind, SignatureScheme } from '../../../shared/signatures/scheme.ts'
-import type { CompiledWebhook } from '../compiled-webhook.ts'
 import type { Handshake, Reply } from './handshakes.ts'
 import { invalid, type SignatureHeaders } from '../signatures/header.ts'
-import { requireSecret } from '../signatures/verify.ts'
+import { requireSecret, type Verifier } from '../signatures/verify.ts'
 
 /*
  * Handshakes that no signature covers: requests by another method than POST, and those that come before there
@@ -23,7 +23,9 @@ export type UnsignedRequest = {
 export type UnsignedHandshake = Handshake & { readonly reply: Reply; readonly secret?: string }
 
 /** What of a webhook decides on a handshake. */
-type Webhook = Pick<CompiledWebhook, 'verifier' | 'verifyTokens' | 'confirm' | 'secretNames'> & {
+type Webhook = Pick<ConfiguredWebhook, 'confirm' | 'secretNames'> & {
+  readonly verifier: Verifier
+  readonly verifyTokens: () => readonly string[]
   readonly scheme: Pick<SignatureScheme, 'handshake'>
 }
 
