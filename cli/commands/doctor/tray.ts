@@ -224,9 +224,9 @@ const checkSession = (facts: DesktopFacts): Check[] => {
   return [
     hasLibrary
       ? ok('library', 'libappindicator3 is installed')
-      : // Our own program needs a panel instead of the library.
+      : // Without the library the tray shows the icon itself, and needs a panel.
         hasHost
-        ? ok('library', 'libappindicator3 is missing: our own program shows the icon')
+        ? ok('library', 'libappindicator3 is missing: the tray shows the icon itself')
         : warning(
             'library',
             'libappindicator3.so.1 is missing, which the packaged program needs',
