@@ -4,7 +4,7 @@ import { Writable } from 'node:stream'
 import { type DoorwardError, systemCode } from '../../shared/errors.ts'
 import { isAlive } from '../../shared/home/lock.ts'
 import { toAgentError } from './answer.ts'
-import { longTimeout } from '../util/abort.ts'
+import { longTimeout } from '../util/concurrency.ts'
 import { createByteCollector } from '../util/byte-budget.ts'
 
 export type ProcessOptions = {

@@ -11,7 +11,7 @@ import {
 import type { WebhookSource } from '../../shared/config/source.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { readSecretFile, systemReason } from '../../shared/home/home.ts'
-import { BoundedMap } from '../util/bounded-map.ts'
+import { BoundedMap } from '../util/collections.ts'
 
 /** Limited by number, as a clock can be wrong; more than any sender delivers since the oldest cursor. */
 const maxFinished = 20_000

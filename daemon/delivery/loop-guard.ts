@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { constantTimeEqual } from '../../shared/constant-time.ts'
 import { textAt } from '../util/payload-path.ts'
-import { BoundedMap } from '../util/bounded-map.ts'
+import { BoundedMap } from '../util/collections.ts'
 import { withDeadline } from '../../shared/deadline.ts'
 
 /*

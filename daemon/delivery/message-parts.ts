@@ -4,7 +4,7 @@ import { DeliveryError } from './delivery-error.ts'
 import { toParts } from './format/parts.ts'
 import { retry, type RetryOptions, type RetryRules, retryRules } from './retry.ts'
 import type { AgentReply, Sender } from './sender.ts'
-import { BoundedMap } from '../util/bounded-map.ts'
+import { BoundedMap } from '../util/collections.ts'
 
 type RemoteTarget = {
   readonly text: string

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { describeAbort, isCancelled } from '../util/abort.ts'
+import { describeAbort, isCancelled } from '../util/concurrency.ts'
 import { DeliveryError } from './delivery-error.ts'
 
 export type RetryRules = {

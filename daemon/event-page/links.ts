@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { constantTimeEqual } from '../../shared/constant-time.ts'
-import { BoundedMap } from '../util/bounded-map.ts'
+import { BoundedMap } from '../util/collections.ts'
 
 /*
  * The link to the page of an event appears in the address bar, in the history and, for a moment, on the command

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { EventRecord, EventState } from '../../shared/api.ts'
-import { createFifo } from '../util/fifo.ts'
+import { createFifo } from '../util/collections.ts'
 
 /** The fields of a new event. */
 export type EventFields = Partial<Omit<EventRecord, 'id' | 'receivedAt'>> & {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { EventDetail, EventRecord, EventState } from '../../shared/api.ts'
-import { type Fifo, createFifo } from '../util/fifo.ts'
+import { type Fifo, createFifo } from '../util/collections.ts'
 import {
   changedRecord,
   type EventChange,

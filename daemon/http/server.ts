@@ -14,8 +14,7 @@ import type { Gateway } from '../../shared/config/schema.ts'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
 import type { Log } from '../log/log.ts'
 import { headerValues } from './guard.ts'
-import { problemMediaType, toProblem } from './problem.ts'
-import { sendJson } from './respond.ts'
+import { problemMediaType, toProblem, sendJson } from './respond.ts'
 import { withDeadline } from '../../shared/deadline.ts'
 
 /** `host port`, as configured; for port 0 with what it is for. */

@@ -1,6 +1,6 @@
 import { DoorwardError } from '../../shared/errors.ts'
 import { deferToTickEnd } from '../http/turn-batching.ts'
-import { cancelled, longTimeout } from '../util/abort.ts'
+import { cancelled, longTimeout } from '../util/concurrency.ts'
 import type { ByteBudget } from '../util/byte-budget.ts'
 import type { Job, Queue, QueueLimits, QueueResult, RemoteLoad } from './queue.ts'
 

@@ -1,6 +1,6 @@
 import type { Status } from '../../shared/api.ts'
 import type { DoorwardError } from '../../shared/errors.ts'
-import type { cancelled } from '../util/abort.ts'
+import type { cancelled } from '../util/concurrency.ts'
 import type { AcceptedEvent } from '../webhook/events/accepted-event.ts'
 
 /*

@@ -8,7 +8,7 @@ import { githubPauseMs } from '../util/http-retry-after.ts'
 import { listAt, textAt, valueAt } from '../util/payload-path.ts'
 import { type ApiRequest, createApiRequest, goneHint, nextPath } from './api-request.ts'
 import { createHookCalls, scopeMissing, toList } from './hook-calls.ts'
-import { listPast, toFetched } from './past.ts'
+import { listPast, toFetched } from './sender-api.ts'
 import type { Past, PastDelivery, SenderHook, SenderApi } from './sender-api.ts'
 
 const title = 'GitHub'

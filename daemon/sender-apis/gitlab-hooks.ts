@@ -7,8 +7,9 @@ import type { TokenSource } from '../delivery/token.ts'
 import { textAt, valueAt } from '../util/payload-path.ts'
 import { type ApiRequest, createApiRequest, goneHint } from './api-request.ts'
 import { createHookCalls, type HookDialect, scopeMissing, toList } from './hook-calls.ts'
-import { listPast, toFetched } from './past.ts'
 import {
+  listPast,
+  toFetched,
   maxListed,
   type Past,
   type PastDelivery,

@@ -4,7 +4,7 @@ import type { TokenSource } from '../delivery/token.ts'
 import { textAt, valueAt } from '../util/payload-path.ts'
 import { createApiRequest } from './api-request.ts'
 import { toList } from './hook-calls.ts'
-import { listPast, toFetched } from './past.ts'
+import { listPast, toFetched } from './sender-api.ts'
 import type { PastDelivery, PastApi } from './sender-api.ts'
 
 const title = 'Stripe'

@@ -3,7 +3,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { errorName, systemCode } from '../../shared/errors.ts'
 import { joinUrl } from '../../shared/net.ts'
 import { openRequest } from '../../shared/network/outgoing.ts'
-import { withTimeLimit } from '../util/abort.ts'
+import { withTimeLimit } from '../util/concurrency.ts'
 
 /**
  * Requests of our own, sent to the public address: those that come back to the port for webhooks prove that

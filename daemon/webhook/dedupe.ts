@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { BoundedMap } from '../util/bounded-map.ts'
+import { BoundedMap } from '../util/collections.ts'
 
 /** How long a delivery is remembered. */
 const rememberedMs = 24 * 3_600_000

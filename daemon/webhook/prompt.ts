@@ -6,7 +6,7 @@ import { formatPath } from '../../shared/paths.ts'
 import type { Piece } from '../../shared/liquid.ts'
 import type { ContextName, PromptTemplate, Template } from '../../shared/templates.ts'
 import { textOfValue, valueAt } from '../util/payload-path.ts'
-import { findSubject, type Subject } from '../workspace/context/subject.ts'
+import { findSubject, type Subject } from '../workspace/context/source.ts'
 import type { EventScope } from './read-delivery.ts'
 import { sanitize } from './sanitize.ts'
 

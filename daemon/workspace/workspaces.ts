@@ -10,8 +10,36 @@ import { createGit, type Git, type Remote } from './git.ts'
 import { fetchCommits, type Mirror, openMirror, toWorkspaceError } from './mirror.ts'
 import { checkRequest, type Repository, type WorkspaceRequest } from './request.ts'
 import { WorkspaceStore } from './store.ts'
-import type { Workspace } from './workspace.ts'
 import { checkOut } from './worktree.ts'
+import type { GitOptions, GitOutput } from './git.ts'
+
+/** The code that one run of an agent sees: a worktree of the mirror of a repository. */
+export type Workspace = {
+  /** The folder of the worktree. */
+  readonly path: string
+  /** The repository as the rule names it, with the values of the event. */
+  readonly repository: string
+  /** The full hash of `ref`. */
+  readonly head: string
+  /** The full hash of `base`. */
+  readonly base: string | undefined
+  /** The mirror. */
+  readonly gitDir: string
+  /**
+   * Runs git in the mirror, for a diff and the like. A file that a partial clone left out is fetched with the
+   * login of the workspace.
+   */
+  readonly git: (args: readonly string[], options?: Partial<GitOptions>) => Promise<GitOutput>
+  /** Notes for the owner, in the detail of the event. */
+  readonly notes: readonly string[]
+  /**
+   * Commits what the agent changed, with doorward's own identity, and returns the ref in the mirror; undefined
+   * when nothing changed.
+   */
+  readonly commit: (message: string) => Promise<string | undefined>
+  /** Removes the worktree. */
+  readonly release: () => Promise<void>
+}
 
 /** Makes the code of one event ready. Throws a `workspace-…` error, or why there is no token. */
 export type PrepareWorkspace = (
@@ -167,7 +195,7 @@ const named = async <Value>(
 }
 
 /** The ref of what an agent has changed, in the mirror. */
-export const toCommitRef = (eventId: string): string => `refs/doorward/commits/${eventId}`
+const toCommitRef = (eventId: string): string => `refs/doorward/commits/${eventId}`
 
 /** An error of the file system, for people. */
 const toFileError = (error: unknown, repository: string): unknown => {

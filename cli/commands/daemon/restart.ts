@@ -1,18 +1,43 @@
-import type { Restarted } from '../../../shared/api.ts'
+import type { Restarted, DaemonFile } from '../../../shared/api.ts'
 import type { Client } from '../../../shared/client/client.ts'
-import { canHandOver, untilIdle } from '../../../shared/client/handover.ts'
 import { readEnvironment } from '../../../shared/config/environment.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import type { Home } from '../../../shared/home/home.ts'
 import { loadConfig } from '../../../shared/config/load.ts'
 import { toPlainLine } from '../../../shared/text.ts'
-import { version } from '../../../shared/version.ts'
+import { version, handoverVersion } from '../../../shared/version.ts'
 import type { Context } from '../../context.ts'
 import { startDaemon } from './start.ts'
 import { stopRunning } from './stop.ts'
 import { findDaemon, findRunningDaemon, hasExited } from '../../daemon-client/connect.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 import { isStopping, waitForExit } from '../../daemon-client/ensure.ts'
+import { setTimeout as delay } from 'node:timers/promises'
+
+/** False for a daemon whose messages during a restart differ from those of this program. */
+export const canHandOver = ({ handover }: DaemonFile): boolean => handover === handoverVersion
+
+const stepMs = 250
+
+/**
+ * Waits until a daemon has finished the events that it has accepted, so that a stop loses none. `onWaiting` is
+ * called once, with their number, if there are any. Throws what a request throws.
+ */
+export const untilIdle = async (
+  client: Pick<Client, 'get'>,
+  onWaiting: (events: number) => void = () => undefined,
+): Promise<void> => {
+  for (let isFirst = true; ; isFirst = false) {
+    // The queue alone: the daemon may be of another version.
+    const { queue } = await client.get<{ queue?: { running?: number; waiting?: number } }>(
+      '/status',
+    )
+    const events = (queue?.running ?? 0) + (queue?.waiting ?? 0)
+    if (events === 0) return
+    if (isFirst) onWaiting(events)
+    await delay(stepMs)
+  }
+}
 
 /** Longer than a restart takes, including a token refresh that is in progress. */
 const handOverLimitMs = 90_000

@@ -5,7 +5,7 @@ import { DoorwardError, systemCode } from '../../../shared/errors.ts'
 import { toPlainLine } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
 import { withDaemon } from '../../daemon-client/ensure.ts'
-import { confirm } from '../../terminal/confirm.ts'
+import { confirm } from '../../terminal/input.ts'
 import { gatewayValue } from './git-credential.ts'
 import { loginBefore, toLoginName } from './login.ts'
 

@@ -7,7 +7,7 @@ import { DoorwardError } from '../../../shared/errors.ts'
 import { findSandbox } from '../../../shared/sandbox/probe.ts'
 import { setInEntry } from '../../config-edit/add-entry.ts'
 import type { OpenConfig } from '../../config-edit/open-config.ts'
-import { choose } from '../../terminal/confirm.ts'
+import { choose } from '../../terminal/input.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 
 /*

@@ -1,7 +1,7 @@
 import type { ClearedWorkspaces, WorkspaceSummary } from '../../../shared/api.ts'
 import type { Context } from '../../context.ts'
 import { withDaemon } from '../../daemon-client/ensure.ts'
-import { confirm } from '../../terminal/confirm.ts'
+import { confirm } from '../../terminal/input.ts'
 import { moment } from '../../terminal/format.ts'
 import { tableLines } from '../../terminal/table.ts'
 

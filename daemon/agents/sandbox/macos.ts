@@ -1,7 +1,7 @@
 import { realpathSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
-import type { Room } from './room.ts'
+import type { Room } from './visible-files.ts'
 
 /*
  * A sandbox by sandbox-exec of macOS: users' folders, disks and temporary files are hidden, and only the room

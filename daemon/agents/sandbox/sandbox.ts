@@ -8,12 +8,9 @@ import { getUserHome } from '../../../shared/home/home.ts'
 import { findSandboxFor, isInside, listHomes, wouldShow } from '../../../shared/sandbox/hidden.ts'
 import { toAgentError } from '../answer.ts'
 import type { Question } from '../http-agent.ts'
-import { buildBwrap } from './bwrap.ts'
-import { loginFilesOf } from './login-files.ts'
+import { buildBwrap, buildSocketFilter } from './linux.ts'
 import { buildSandboxExec } from './macos.ts'
-import { listProgramFiles, locate } from './program-files.ts'
-import type { Room } from './room.ts'
-import { buildSocketFilter } from './seccomp.ts'
+import { listProgramFiles, locate, loginFilesOf, type Room } from './visible-files.ts'
 
 /** The sandbox that an agent asks for. */
 export type SandboxWish = {

@@ -8,7 +8,7 @@ import { isCertificateError, isNotTls } from '../../../shared/net.ts'
 import { describeUnreachable, ProxyError } from '../../../shared/network/faults.ts'
 import { connectMail, smtpOptions } from '../../../shared/network/mail.ts'
 import { toPlainLine } from '../../../shared/text.ts'
-import { describeAbort } from '../../util/abort.ts'
+import { describeAbort } from '../../util/concurrency.ts'
 import { DeliveryError } from '../delivery-error.ts'
 import type { Attempt, Message } from '../sender.ts'
 

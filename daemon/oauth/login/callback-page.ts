@@ -1,6 +1,6 @@
 import type { Account } from '../../../shared/api.ts'
 import { escapeHtml, loadPage, type RenderedPage } from '../../http/body.ts'
-import { LoginError, toLoginCommand } from '../providers/login-error.ts'
+import { LoginError, toLoginCommand } from '../providers/errors.ts'
 import type { Outcome } from './pending-logins.ts'
 
 /** The content of the page in the browser, as plain text. */

@@ -8,7 +8,7 @@ import type { RenderedPage } from '../../http/body.ts'
 import { createKeyedMutex } from '../../util/concurrency.ts'
 import type { RedirectHost } from '../providers/providers.ts'
 import { loadCallbackPage, type Page } from './callback-page.ts'
-import { BoundedMap } from '../../util/bounded-map.ts'
+import { BoundedMap } from '../../util/collections.ts'
 
 type CallbackAnswer = {
   readonly status: number

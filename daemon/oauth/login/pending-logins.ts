@@ -2,11 +2,10 @@ import { randomBytes } from 'node:crypto'
 import type { Account, Login } from '../../../shared/api.ts'
 import { constantTimeEqual } from '../../../shared/constant-time.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { longTimeout } from '../../util/abort.ts'
+import { longTimeout } from '../../util/concurrency.ts'
 import type { Client } from '../providers/client-store.ts'
 import type { Endpoints } from '../providers/discovery.ts'
-import { toRegisterHint } from '../providers/errors.ts'
-import { LoginError, type LoginOptions } from '../providers/login-error.ts'
+import { toRegisterHint, LoginError, type LoginOptions } from '../providers/errors.ts'
 import type { Provider } from '../providers/providers.ts'
 
 /** The input of a login. */

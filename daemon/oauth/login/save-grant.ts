@@ -1,7 +1,7 @@
 import { protectedResourceRequest } from 'oauth4webapi'
 import type { Account, ImportedLogin, ImportLogin } from '../../../shared/api.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { withTimeLimit } from '../../util/abort.ts'
+import { withTimeLimit } from '../../util/concurrency.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { getDialect } from '../dialects/dialects.ts'
 import { inspectToken } from '../dialects/github.ts'

@@ -1,7 +1,7 @@
 import type { Account } from '../../../shared/api.ts'
 import type { Gateway } from '../../../shared/config/schema.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { withTimeLimit } from '../../util/abort.ts'
+import { withTimeLimit } from '../../util/concurrency.ts'
 import type { Revocation } from '../dialects/dialect.ts'
 import { getDialect } from '../dialects/dialects.ts'
 import type { Client } from '../providers/client-store.ts'

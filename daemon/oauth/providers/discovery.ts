@@ -1,6 +1,6 @@
 import { type AuthorizationServer, discoveryRequest } from 'oauth4webapi'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { withTimeLimit } from '../../util/abort.ts'
+import { withTimeLimit } from '../../util/concurrency.ts'
 import type { Provider } from './providers.ts'
 import { isSafeAddress, jsonObjectIn, requestOptions } from './request.ts'
 import type { Quirks } from './templates.ts'

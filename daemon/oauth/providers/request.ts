@@ -5,7 +5,7 @@ import { DoorwardError, systemCode } from '../../../shared/errors.ts'
 import { isCertificateError } from '../../../shared/net.ts'
 import { describeCertificate, ProxyError } from '../../../shared/network/faults.ts'
 import { openRequest } from '../../../shared/network/outgoing.ts'
-import { withTimeLimit } from '../../util/abort.ts'
+import { withTimeLimit } from '../../util/concurrency.ts'
 import { createByteCollector } from '../../util/byte-budget.ts'
 import { retryAfterIn } from '../../util/http-retry-after.ts'
 

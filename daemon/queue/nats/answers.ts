@@ -5,7 +5,7 @@ import { isFinal } from '../../events/event-record.ts'
 import type { Log } from '../../log/log.ts'
 import { toError } from '../../util/error-copy.ts'
 import type { Memory } from '../../state.ts'
-import { cancelled } from '../../util/abort.ts'
+import { cancelled } from '../../util/concurrency.ts'
 import { type EventOnWire, fromWire } from '../../webhook/events/accepted-event.ts'
 import type { RunEvent } from '../../webhook/events/runner.ts'
 import { toPreview } from '../../webhook/events/run-to-end.ts'
@@ -19,8 +19,7 @@ import {
   type Link,
   progressSubject,
 } from './broker.ts'
-import { type Held, keepWorking } from './held.ts'
-import type { Identity } from './identity.ts'
+import type { Identity } from './machines.ts'
 import {
   type Done,
   type Progress,
@@ -29,6 +28,45 @@ import {
   readTicket,
   writeNote,
 } from './messages.ts'
+
+/** A message that is being worked on. */
+export type Held = {
+  /** It came again: the answer to the broker is that of the newer. */
+  readonly replace: (message: JsMsg) => void
+  readonly release: (how: 'ack' | 'nak') => void
+}
+
+/** Extends the time of a message (`lost_after`) until it is released, however long that takes. */
+export const keepWorking = (
+  first: JsMsg,
+  broker: Pick<Broker, 'isClosed' | 'link' | 'lostAfterMs' | 'madeAt'>,
+): Held => {
+  let message = first
+  let { madeAt } = broker
+  const tell = (how: 'working' | 'ack' | 'nak') => {
+    // Writing to a connection that is being closed would end the process.
+    if (broker.isClosed) return
+    // In a stream that was made anew its number is that of another message, which would be gone.
+    if (!broker.link || broker.madeAt !== madeAt) return
+    try {
+      message[how]()
+    } catch {
+      // The connection is closed: it comes again.
+    }
+  }
+  const timer = setInterval(() => tell('working'), broker.lostAfterMs / 3)
+  timer.unref()
+  return {
+    replace: (newer) => {
+      message = newer
+      ;({ madeAt } = broker)
+    },
+    release: (how) => {
+      clearInterval(timer)
+      tell(how)
+    },
+  }
+}
 
 /*
  * What workers say to the receiver: that a run has started, and the answer. The queue in memory delivers it, and

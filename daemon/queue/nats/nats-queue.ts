@@ -10,8 +10,7 @@ import { EventQueue } from '../event-queue.ts'
 import type { Job, Queue, QueueLimits, QueueResult, RemoteLoad } from '../queue.ts'
 import { Broker, type QueueSettings, unavailable } from './broker.ts'
 import { Receiver } from './receiver.ts'
-import { type Identity, readIdentity } from './identity.ts'
-import { Machines } from './machines.ts'
+import { type Identity, readIdentity, Machines } from './machines.ts'
 import { Worker } from './worker.ts'
 
 export type NatsQueueParts = {

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { EventRecord } from '../../../shared/api.ts'
 import { DoorwardError, errorName } from '../../../shared/errors.ts'
 import { isFinal } from '../../events/event-record.ts'
-import { cancelled, isCancelled } from '../../util/abort.ts'
+import { cancelled, isCancelled } from '../../util/concurrency.ts'
 import type { ByteBudget } from '../../util/byte-budget.ts'
 import type { AcceptedEvent } from '../../webhook/events/accepted-event.ts'
 import { duplicateEnd } from '../../webhook/events/runner.ts'
@@ -11,7 +11,7 @@ import type { Job, QueueResult } from '../queue.ts'
 import { Answers, type AnswersParts } from './answers.ts'
 import { runsStream, toRunSubject } from './broker.ts'
 import { writeRun } from './messages.ts'
-import { BoundedMap } from '../../util/bounded-map.ts'
+import { BoundedMap } from '../../util/collections.ts'
 
 /*
  * The side of the receiver: an event that needs an agent is published before its sender gets the 202, and is

@@ -6,7 +6,7 @@ import type { EventChanges } from '../../events/event-record.ts'
 import type { EventStore } from '../../events/event-store.ts'
 import type { Log } from '../../log/log.ts'
 import { copyError } from '../../util/error-copy.ts'
-import { isCancelled } from '../../util/abort.ts'
+import { isCancelled } from '../../util/concurrency.ts'
 import type { Engine } from '../../webhook/engine.ts'
 import { type AcceptedEvent, fromWire } from '../../webhook/events/accepted-event.ts'
 import { isUnfencedFor } from '../../webhook/events/control.ts'
@@ -22,8 +22,8 @@ import {
   toConsumerName,
   toRunSubject,
 } from './broker.ts'
-import { type Held, keepWorking } from './held.ts'
-import type { Identity } from './identity.ts'
+import { type Held, keepWorking } from './answers.ts'
+import type { Identity } from './machines.ts'
 import { type Outcome, readNote, readRun, type Run, writeDone, writeNote } from './messages.ts'
 
 /*

@@ -4,8 +4,7 @@ import type { SeenCode } from '../../delivery/sender.ts'
 import { toCommitMessage } from '../../delivery/targets/pull-request.ts'
 import { fillContexts } from '../../workspace/context/context.ts'
 import type { AskGithub } from '../../workspace/context/github.ts'
-import type { Workspace } from '../../workspace/workspace.ts'
-import type { PrepareWorkspace } from '../../workspace/workspaces.ts'
+import type { Workspace, PrepareWorkspace } from '../../workspace/workspaces.ts'
 import type { AcceptedEvent } from './accepted-event.ts'
 
 export type AskParts = {

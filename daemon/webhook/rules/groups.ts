@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { isFinal } from '../../events/event-record.ts'
 import type { EventStore } from '../../events/event-store.ts'
-import { longTimeout } from '../../util/abort.ts'
+import { longTimeout } from '../../util/concurrency.ts'
 import type { CompiledRule } from '../compiled-webhook.ts'
 import type { EventScope } from '../read-delivery.ts'
 import { textOfValue, valueAt } from '../../util/payload-path.ts'

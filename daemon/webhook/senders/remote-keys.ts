@@ -1,11 +1,11 @@
 import { createPublicKey, type JsonWebKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { openRequest } from '../../../shared/network/outgoing.ts'
-import { withTimeLimit } from '../../util/abort.ts'
+import { withTimeLimit } from '../../util/concurrency.ts'
 import { createByteCollector } from '../../util/byte-budget.ts'
 import { parseJwt } from './jwt.ts'
 import { invalid, oneValue, type SignatureHeaders } from '../signatures/header.ts'
-import { BoundedMap } from '../../util/bounded-map.ts'
+import { BoundedMap } from '../../util/collections.ts'
 
 /*
  * Public keys that a sender publishes on its own host. A key is fetched before verification, which then needs

@@ -1,6 +1,6 @@
 import { GitFailed } from '../git.ts'
 import type { Context, ContextSource } from './source.ts'
-import { cutLines, cutList, formatSize, showName } from './show.ts'
+import { cutLines, cutList, formatSize, showName } from './source.ts'
 
 /*
  * Git describes a change, from where it left `base` to `head`.

@@ -3,7 +3,7 @@ import { type ContextRequest, fence, placeOfContext } from '../../webhook/prompt
 import { readCommits, readDiff, readFiles } from './changes.ts'
 import { readComments, readFailedLogs } from './discussion.ts'
 import type { AskSource, Context, ContextSource } from './source.ts'
-import { showHidden } from './show.ts'
+import { showHidden } from './source.ts'
 
 /*
  * Contexts describe the code in a prompt: a prompt is made when its event arrives, and has a place for each context

@@ -2,7 +2,7 @@ import { toPlainLine, toPlainText } from '../../../shared/text.ts'
 import { listAt, textAt, valueAt } from '../../util/payload-path.ts'
 import type { Context, ContextSource } from './source.ts'
 import type { GithubReader } from './github.ts'
-import { countFitting, cutList } from './show.ts'
+import { countFitting, cutList } from './source.ts'
 
 /*
  * Comments of people on a change, and logs of checks that failed.

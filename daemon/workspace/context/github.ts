@@ -10,7 +10,7 @@ import {
   type Hints,
 } from '../../delivery/targets/github-api.ts'
 import type { OAuth } from '../../oauth/oauth.ts'
-import { withTimeLimit } from '../../util/abort.ts'
+import { withTimeLimit } from '../../util/concurrency.ts'
 import { findRepository, type WorkspaceRequest } from '../request.ts'
 
 /*

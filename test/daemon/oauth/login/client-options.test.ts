@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'mocha'
 import { toClientOptions } from '../../../../daemon/oauth/login/pending-logins.ts'
-import { LoginError } from '../../../../daemon/oauth/providers/login-error.ts'
+import { LoginError } from '../../../../daemon/oauth/providers/errors.ts'
 
 describe('the options of the next login', () => {
   it('name what of the client nothing else knows', () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'mocha'
 import { resultPage } from '../../../../daemon/oauth/login/callback-page.ts'
-import { LoginError } from '../../../../daemon/oauth/providers/login-error.ts'
+import { LoginError } from '../../../../daemon/oauth/providers/errors.ts'
 import { DoorwardError } from '../../../../shared/errors.ts'
 
 const command = 'doorward oauth login mine'

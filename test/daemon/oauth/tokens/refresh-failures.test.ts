@@ -3,7 +3,7 @@ import { mkdir, readFile, readdir, rename, unlink, writeFile } from 'node:fs/pro
 import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { afterEach, describe, it } from 'mocha'
-import { noteSent } from '../../../../daemon/oauth/tokens/refresh-journal.ts'
+import { noteSent } from '../../../../daemon/oauth/tokens/refresh.ts'
 import type { TokenRecord } from '../../../../daemon/oauth/tokens/token-record.ts'
 import type { AccessToken, ProblemDocument } from '../../../../shared/api.ts'
 import type { Home } from '../../../../shared/home/home.ts'

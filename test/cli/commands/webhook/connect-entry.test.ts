@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { setSource } from '../../../cli/config-edit/set-source.ts'
-import { DoorwardError } from '../../../shared/errors.ts'
+import { setSource } from '../../../../cli/commands/webhook/connect-entry.ts'
+import { DoorwardError } from '../../../../shared/errors.ts'
 
 const source = { provider: 'github', repository: 'acme/door.js', hookId: 7 } as const
 const line = 'source: { provider: github, repository: acme/door.js, hook_id: 7 }'

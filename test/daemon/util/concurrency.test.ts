@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { withTimeLimit } from '../../../daemon/util/abort.ts'
+import { withTimeLimit } from '../../../daemon/util/concurrency.ts'
 
 const server = `
 const server = require('node:http').createServer((request, response) => {

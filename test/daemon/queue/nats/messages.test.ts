@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { pack, seal, unpack, unseal } from '../../../../daemon/queue/nats/seal.ts'
 import {
+  pack,
+  seal,
+  unpack,
+  unseal,
   readDone,
   readProgress,
   readRun,

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { BoundedMap } from '../../../daemon/util/bounded-map.ts'
+import { BoundedMap } from '../../../daemon/util/collections.ts'
 
 describe('a bounded map', () => {
   it('forgets its oldest entry; one that is set again is the newest', () => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { toProblem } from '../../../daemon/http/problem.ts'
+import { toProblem } from '../../../daemon/http/respond.ts'
 import { problemSchema } from '../../../shared/api.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 
