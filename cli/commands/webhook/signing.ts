@@ -56,41 +56,31 @@ const toIdHeader = ({ scheme }: Webhook, deliveryId: string): Record<string, str
   return name === undefined || isAnyOf || isSigned ? {} : { [name]: deliveryId }
 }
 
+/** What the samples of a sender are sent with; a second one with the same id would be a duplicate. */
+const senders: Readonly<Record<SampleSender, { readonly agent: string; readonly id?: string }>> = {
+  github: { agent: 'GitHub-Hookshot/doorward' },
+  stripe: { agent: 'Stripe/1.0 (doorward)', id: 'id' },
+  slack: { agent: 'Slackbot 1.0 (doorward)', id: 'event_id' },
+}
+
 /** A built-in payload with its sender's headers and a new id. */
 export const sampleDelivery = ({ sender, event, contentType, body }: Sample): Delivery => {
   const deliveryId = randomUUID()
-  const type = { 'content-type': contentType }
-  switch (sender) {
-    case 'github':
-      return {
-        body,
-        deliveryId,
-        headers: {
-          ...type,
-          'user-agent': 'GitHub-Hookshot/doorward',
-          'x-github-event': event,
-          'x-github-delivery': deliveryId,
-        },
-      }
-    case 'stripe':
-      return {
-        body: renamed(body, 'id', `evt_${shortId()}`),
-        deliveryId,
-        headers: { ...type, 'user-agent': 'Stripe/1.0 (doorward)' },
-      }
-    case 'slack':
-      return {
-        body:
-          contentType === 'application/json' ? renamed(body, 'event_id', `Ev${shortId()}`) : body,
-        deliveryId,
-        headers: { ...type, 'user-agent': 'Slackbot 1.0 (doorward)' },
-      }
+  const { agent, id } = senders[sender]
+  const isRenamed = id !== undefined && contentType === 'application/json'
+  const newId = `${sender === 'stripe' ? 'evt_' : 'Ev'}${deliveryId.replaceAll('-', '').slice(0, 24)}`
+  return {
+    body: isRenamed ? renamed(body, id, newId) : body,
+    deliveryId,
+    headers: {
+      'content-type': contentType,
+      'user-agent': agent,
+      ...(sender === 'github' && { 'x-github-event': event, 'x-github-delivery': deliveryId }),
+    },
   }
 }
 
-const shortId = (): string => randomUUID().replaceAll('-', '').slice(0, 24)
-
-/** Gives a sample a new id: otherwise the second one would be a duplicate. */
+/** Gives a sample a new id, where it has one. */
 const renamed = (body: Buffer, field: string, id: string): Buffer => {
   const payload = JSON.parse(body.toString('utf8')) as Record<string, unknown>
   return Buffer.from(
@@ -238,58 +228,27 @@ const toTimestamp = ({ timestampUnit }: SignatureForm, nowMs: number): string =>
 }
 
 /**
- * Sets a number or text under a key of a JSON object, replacing its value or adding a last member. All other
+ * Adds a number or text as the last member of a JSON object: of duplicate keys the last one counts. All other
  * bytes stay: parsing and writing again would change integers over 2^53. A body that is not a JSON
- * object is returned unchanged. `field` is ASCII.
+ * object is returned unchanged.
  */
 export const stampBody = (body: Buffer, field: string, value: number | string): Buffer => {
-  if (!isJsonObject(body.toString('utf8'))) return body
-  // One character per byte: the syntax of JSON is ASCII, which is never part of another UTF-8 character.
-  const text = body.toString('latin1')
-  const members = parseMembers(text)
-  // Of duplicate keys the last one counts.
-  const place = members.findLast(({ key }) => key === field)
-  const end = members.at(-1)?.to ?? text.indexOf('{') + 1
-  const { from, to } = place ?? { from: end, to: end }
-  const comma = members.length > 0 ? ',' : ''
-  const written = JSON.stringify(value)
-  const put = place ? written : `${comma}${JSON.stringify(field)}:${written}`
-  const bytes = Buffer.from(put).toString('latin1')
-  return Buffer.from(`${text.slice(0, from)}${bytes}${text.slice(to)}`, 'latin1')
+  const isEmpty = isEmptyObject(body.toString('utf8'))
+  if (isEmpty === undefined) return body
+  const end = body.lastIndexOf('}')
+  const member = `${isEmpty ? '' : ','}${JSON.stringify(field)}:${JSON.stringify(value)}`
+  return Buffer.concat([body.subarray(0, end), Buffer.from(member), body.subarray(end)])
 }
 
-const isJsonObject = (text: string): boolean => {
+/** Undefined for what is not a JSON object. */
+const isEmptyObject = (text: string): boolean | undefined => {
   try {
     const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
+    return Object.keys(value).length === 0
   } catch {
-    return false
+    return undefined
   }
-}
-
-/** A key of the outermost object, with the offsets of its value. */
-type Member = { readonly key: unknown; readonly from: number; readonly to: number }
-
-const parseMembers = (text: string): Member[] => {
-  const members: Member[] = []
-  const tokens = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]|[^\s{}[\],:"]+/g
-  let depth = 0
-  let last = ''
-  let key: unknown
-  let from = 0
-  let to = 0
-  for (const { 0: token, index } of text.matchAll(tokens)) {
-    if (depth === 1) {
-      if (last === ':') from = index
-      if (token === ':') key = JSON.parse(last)
-      if (token === ',' || (token === '}' && last !== '{')) members.push({ key, from, to })
-    }
-    if (token === '{' || token === '[') depth += 1
-    if (token === '}' || token === ']') depth -= 1
-    last = token
-    to = index + token.length
-  }
-  return members
 }
 
 export const sampleSenders = ['github', 'slack', 'stripe'] as const
