@@ -10,8 +10,8 @@ const afterwards =
 
 /**
  * The text with its lines broken between words, so that none is wider than `columns`. A URL or a command
- * is not broken: it begins a line. Where even that is too narrow a command goes on after a backslash, and
- * a URL goes over, for a terminal breaks it where it can still be copied. Lines that begin with a space are there to be copied and stay.
+ * is not broken: it begins a line. Where even that is too narrow it goes over, for a terminal breaks it where
+ * it can still be copied. Lines that begin with a space are there to be copied and stay.
  */
 export const wrapped = (text: string, columns: number | undefined): string =>
   columns === undefined
@@ -35,31 +35,9 @@ export const wrapLine = (line: string, columns: number, indent = ''): string => 
       continue
     }
     if (!isFirst) lines.push(current)
-    const parts = continueCommand(unit, isFirst ? current : indent, columns)
-    lines.push(...parts.slice(0, -1))
-    current = parts.at(-1) ?? ''
+    current = `${isFirst ? current : indent}${unit}`
   }
   return [...lines, current].join('\n')
-}
-
-/**
- * The lines of a word or a command that begins after `start`. A command that is too wide goes on after a
- * backslash, as a shell takes it; one with quotes in it stays in one line.
- */
-const continueCommand = (unit: string, start: string, columns: number): string[] => {
-  const [first = '', ...words] = unit.split(' ')
-  if (!programs.test(first) || /['"]/.test(unit)) return [`${start}${unit}`]
-  const lines: string[] = []
-  let current = `${start}${first}`
-  for (const [index, word] of words.entries()) {
-    const end = index === words.length - 1 ? '' : ' \\'
-    if (countColumns(`${current} ${word}${end}`) <= columns) current += ` ${word}`
-    else {
-      lines.push(`${current} \\`)
-      current = `${' '.repeat(countColumns(start) + 2)}${word}`
-    }
-  }
-  return [...lines, current]
 }
 
 /** Words, and commands of several words. */

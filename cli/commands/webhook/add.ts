@@ -70,10 +70,7 @@ export const addWebhook = async (
     line: added.line,
     reloaded: taken !== undefined,
   }
-  if (terminal.json) {
-    terminal.printJson(report)
-    return
-  }
+  if (terminal.json) return terminal.printJson(report)
   for (const line of reportLines(report, home.env)) terminal.print(line)
   taken?.tell()
   const isPublic = open.config.gateway.server.public_url !== undefined
@@ -285,15 +282,7 @@ const reviewSteps = (path: string, isPublic: boolean): string[] => [
 const tunnelStep = 'a tunnel to server.public_port: doorward tunnel'
 
 const toStepText = (steps: readonly string[], columns: number | undefined): string =>
-  ['next:', ...steps.flatMap((step) => stepLines(step, columns))].join('\n')
-
-/** A step whose command does not fit beside its words has it below them. */
-const stepLines = (step: string, columns: number | undefined): string[] => {
-  const [, words, command] = /^(.*?: )((?:doorward|grep) .*)$/.exec(step) ?? []
-  if (columns === undefined || words === undefined || step.length + 2 <= columns)
-    return wrapWords(`  ${step}`, columns, { indent: 4 })
-  return [`  ${words.trimEnd()}`, ...wrapWords(`    ${command}`, columns, { indent: 4 })]
-}
+  ['next:', ...steps.flatMap((step) => wrapWords(`  ${step}`, columns, { indent: 4 }))].join('\n')
 
 /** A random secret of the sender's form: the built-in sample is then signed and accepted. */
 const makeTestSecret = ({ scheme }: WebhookPreset): string =>

@@ -101,7 +101,7 @@ describe('cli: narrow terminals', () => {
       [
         'hint: doorward oauth login x --scopes a,b,c',
         20,
-        'hint:\ndoorward oauth \\\n  login x --scopes \\\n  a,b,c',
+        'hint:\ndoorward oauth login x --scopes a,b,c',
       ],
       [
         'open http://127.0.0.1:18789/a/very/long/path now',
@@ -116,12 +116,7 @@ describe('cli: narrow terminals', () => {
       [
         'again: doorward events retry evt_0123456789abcdef01, or not',
         40,
-        'again:\ndoorward events retry \\\n  evt_0123456789abcdef01, or not',
-      ],
-      [
-        "run: doorward webhook add --prompt 'a long text'",
-        20,
-        "run:\ndoorward webhook add --prompt 'a long text'",
+        'again:\ndoorward events retry evt_0123456789abcdef01,\nor not',
       ],
       ['日本 日本', 8, '日本\n日本'],
     ]
