@@ -6,7 +6,7 @@ import { type Cell, type Field, printFields, printSection } from '../../terminal
 import { withDaemon } from '../../daemon-client/ensure.ts'
 import { readTextInput } from '../../terminal/input.ts'
 import { readSample } from './signing.ts'
-import type { Terminal } from '../../terminal/terminal.ts'
+import type { Style, Terminal } from '../../terminal/terminal.ts'
 
 export type ExplainOptions = { readonly sample?: string; readonly header?: readonly string[] }
 
@@ -69,21 +69,14 @@ const printExplanation = (explanation: Explanation, terminal: Terminal): void =>
     ['webhook', webhook],
     ['signature', signatureCell(signature, terminal)],
   ]
+  const outcome: Field = ['outcome', describeOutcome(explanation)]
   if (!rules) {
-    const outcome: Field = ['outcome', describeOutcome(explanation)]
-    printFields(
-      [
-        ...about,
-        ...matchFields(explanation, terminal),
-        outcome,
-        ...runFields(explanation, terminal),
-      ],
-      terminal,
-    )
+    const [match, then] = [matchFields(explanation, terminal), runFields(explanation, terminal)]
+    printFields([...about, ...match, outcome, ...then], terminal)
     printSection('prompt', markedPrompt(explanation, terminal), terminal)
     return
   }
-  printFields([...about, ['outcome', describeOutcome(explanation)]], terminal)
+  printFields([...about, outcome], terminal)
   for (const rule of rules) {
     const mark = rule.matches ? terminal.paint('green', '✓') : terminal.paint('yellow', '-')
     terminal.print(`\n${mark} ${terminal.paint('bold', `rule ${toPlainLine(rule.rule ?? '')}`)}`)
@@ -125,7 +118,13 @@ const runFields = (rule: RuleExplanation, terminal: Terminal): Field[] => {
         : failedCell(`${target}: ${detail}`, terminal),
     ]),
     ...optional(targets.length === 0, ['targets', 'none']),
-    ...optional(empty.length > 0, ['missing', emptyCell(empty, terminal)]),
+    ...optional(empty.length > 0, [
+      'missing',
+      doubtCell(
+        `${empty.join(', ')} of the prompt: missing, null or empty in this payload`,
+        terminal,
+      ),
+    ]),
   ]
 }
 
@@ -150,9 +149,17 @@ const maxRunsCell = (
 const eventCell = (
   { expected, actual, matches }: NonNullable<RuleExplanation['on']>,
   terminal: Terminal,
-): Cell => ({
-  text: `${matches ? '✓' : '✗'} the event is ${actual ?? 'not named'}, expected ${expected.join(' or ')}`,
-  paint: (text) => terminal.paint(matches ? 'green' : 'yellow', text),
+): Cell =>
+  styled(
+    matches ? 'green' : 'yellow',
+    `${matches ? '✓' : '✗'} the event is ${actual ?? 'not named'}, expected ${expected.join(' or ')}`,
+    terminal,
+  )
+
+/** A value in a colour. */
+const styled = (style: Style, text: string, terminal: Terminal): Cell => ({
+  text,
+  paint: (shown) => terminal.paint(style, shown),
 })
 
 const optional = (isThere: boolean, field: Field): Field[] => (isThere ? [field] : [])
@@ -169,46 +176,34 @@ const signatureCell = (
   terminal: Terminal,
 ): Cell => {
   const [words, style] = signatureWords[result]
-  return {
-    text: `${words} (${scheme})${detail === undefined ? '' : `: ${detail}`}`,
-    paint: (text) => terminal.paint(style, text),
-  }
+  return styled(style, `${words} (${scheme})${detail === undefined ? '' : `: ${detail}`}`, terminal)
 }
 
 const conditionCell = (condition: Explanation['filter'][number], terminal: Terminal): Cell => {
   const { path, matches, hint, within } = condition
   const actual = condition.actual === null ? 'missing or null' : JSON.stringify(condition.actual)
   const isGroup = path === 'any' || path === 'none'
-  return {
-    text: [
-      within === undefined ? '' : `${'  '.repeat(within.split('].').length)}${within} `,
-      `${matches ? '✓' : '✗'} ${path}${isGroup ? ':' : ` is ${actual},`}`,
-      ` expected ${condition.condition}`,
-      hint === undefined ? '' : `; ${hint}`,
-    ].join(''),
-    paint: (text) => terminal.paint(matches ? 'green' : 'yellow', text),
-  }
+  const text = [
+    within === undefined ? '' : `${'  '.repeat(within.split('].').length)}${within} `,
+    `${matches ? '✓' : '✗'} ${path}${isGroup ? ':' : ` is ${actual},`}`,
+    ` expected ${condition.condition}`,
+    hint === undefined ? '' : `; ${hint}`,
+  ].join('')
+  return styled(matches ? 'green' : 'yellow', text, terminal)
 }
 
 /** The placeholders that were replaced by nothing, each once. */
 const emptyPaths = ({ substituted }: RuleExplanation): string[] => [
-  ...new Set(substituted.filter(({ start, end }) => start === end).map(({ path }) => path)),
+  ...new Set(
+    substituted.filter(({ start, end }) => start === end).map(({ path }) => `{{${path}}}`),
+  ),
 ]
 
-const emptyCell = (paths: readonly string[], terminal: Terminal): Cell => ({
-  text: `! ${paths.map((path) => `{{${path}}}`).join(', ')} of the prompt: missing, null or empty in this payload`,
-  paint: (text) => terminal.paint('yellow', text),
-})
+const doubtCell = (detail: string, terminal: Terminal): Cell =>
+  styled('yellow', `! ${detail}`, terminal)
 
-const doubtCell = (detail: string, terminal: Terminal): Cell => ({
-  text: `! ${detail}`,
-  paint: (text) => terminal.paint('yellow', text),
-})
-
-const failedCell = (detail: string, terminal: Terminal): Cell => ({
-  text: `✗ ${detail}`,
-  paint: (text) => terminal.paint('red', text),
-})
+const failedCell = (detail: string, terminal: Terminal): Cell =>
+  styled('red', `✗ ${detail}`, terminal)
 
 const describeOutcome = (explanation: Explanation): string => {
   const { signature, matches, handshake, ownComment, duplicateOf, agent, targets, rules } =
