@@ -83,10 +83,7 @@ export const openEvent = async (
   const link = await withDaemon(context, (client) =>
     client.post<EventLink>(`/events/${encodeURIComponent(id)}/link`),
   )
-  if (terminal.json) {
-    terminal.printJson(link)
-    return
-  }
+  if (terminal.json) return terminal.printJson(link)
   const canOpen =
     !isRemoteShell(process.env) &&
     hasBrowser(process.platform, process.env) &&

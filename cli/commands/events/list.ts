@@ -56,19 +56,14 @@ export const listEvents = async (
       ? fetch(options.limit)
       : fetchWithoutReloads(fetch, options.limit)
   })
-  if (terminal.json) {
-    terminal.printJson(answer)
-    return
-  }
+  if (terminal.json) return terminal.printJson(answer)
   const folded = 'folded' in answer ? answer.folded : 0
   if (folded > 0)
     terminal.say(
       `not shown: ${folded} ${folded === 1 ? 'reload' : 'reloads'} of the configuration (--all)`,
     )
-  if (answer.events.length === 0) {
-    terminal.say((options.webhook ?? state) ? 'no such event' : 'no events yet')
-    return
-  }
+  if (answer.events.length === 0)
+    return terminal.say((options.webhook ?? state) ? 'no such event' : 'no events yet')
   const shape = { columns: terminal.columns, header: true }
   for (const line of eventLines(answer.events, new Date(), terminal.paint, shape))
     terminal.print(line)

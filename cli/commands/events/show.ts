@@ -15,10 +15,7 @@ export const showEvent = async (context: Context, [id = '']: string[]): Promise<
   const event = await withDaemon(context, (client) =>
     client.get<EventDetail>(`/events/${encodeURIComponent(id)}`),
   )
-  if (terminal.json) {
-    terminal.printJson(event)
-    return
-  }
+  if (terminal.json) return terminal.printJson(event)
   printFields(getFields(event, terminal, new Date()), terminal)
   if (event.kind === 'webhook') {
     const columns = terminal.columns === undefined ? undefined : terminal.columns - 2

@@ -29,13 +29,9 @@ export const importLogin = async (
 ): Promise<void> => {
   const { terminal, home } = context
   if (from !== 'gh')
-    throw new DoorwardError(
-      'usage',
-      `"${toPlainLine(from).slice(0, 80)}" is not a program to import from`,
-      {
-        hint: 'doorward oauth import gh',
-      },
-    )
+    throw new DoorwardError('usage', 'gh is the only program to import from', {
+      hint: 'doorward oauth import gh',
+    })
   const provider = toLoginName('github', as)
   const host = getGitHubHost(await gatewayValue(home))
   const permission = {
@@ -45,19 +41,13 @@ export const importLogin = async (
   }
   const before = await withDaemon(context, (client) => loginBefore(client, provider))
   if (before) terminal.say(before)
-  if (!yes && !(await confirm(permission, terminal))) {
-    terminal.say('nothing was imported')
-    return
-  }
+  if (!yes && !(await confirm(permission, terminal))) return terminal.say('nothing was imported')
   const accessToken = await askGh(host)
   const body = { provider, accessToken }
   const answer = await withDaemon(context, (client) =>
     client.post<ImportedLogin>('/oauth/import', body, { timeoutMs: 60_000 }),
   )
-  if (terminal.json) {
-    terminal.printJson(answer)
-    return
-  }
+  if (terminal.json) return terminal.printJson(answer)
   const { account, scopes, expiresAt, replaced, sameAccountAs } = answer
   terminal.print(`logged in to ${provider} as ${toPlainLine(account.name)}, with the token of gh`)
   if (replaced)

@@ -28,14 +28,11 @@ export const listTokens = async (context: Context): Promise<void> => {
         : undefined
     return { ...answer, problems: status?.problems ?? [] }
   })
-  if (terminal.json) {
-    terminal.printJson({ tokens })
-    return
-  }
-  if (tokens.length === 0) {
-    terminal.say('not logged in anywhere\nhint: doorward oauth login github, or google, slack')
-    return
-  }
+  if (terminal.json) return terminal.printJson({ tokens })
+  if (tokens.length === 0)
+    return terminal.say(
+      'not logged in anywhere\nhint: doorward oauth login github, or google, slack',
+    )
   const now = new Date()
   const header = ['PROVIDER', 'ACCOUNT', 'STATUS', 'EXPIRES', 'SCOPES']
   const rows = tokens.map((token) => toRow(token, now, terminal))

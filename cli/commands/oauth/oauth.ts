@@ -174,18 +174,10 @@ To install it for github.com, and in the same way for gist.github.com:
   git config --global credential.https://github.com.helper \\
     '!doorward oauth git-credential'
 
-Existing helpers are asked first, and receive the token to store. An empty
-helper in front excludes them:
+Existing helpers are asked first, and receive the token to store. To exclude
+them, put an empty helper in front, with --replace-all, and --add this one.
 
-  git config --global --replace-all credential.https://github.com.helper ''
-  git config --global --add credential.https://github.com.helper \\
-    '!doorward oauth git-credential'
-
-GitHub Enterprise: the host is the one of providers.github in gateway.yaml, or
-of another provider there with dialect: github. Other servers are named there
-too: git_hosts: [git.corp.example] of a provider sends its token to that host.
-For a host that is not known, get prints nothing, and git asks its next helper.
-
-With several accounts, git's user name chooses one, by its name at GitHub or by
-its name here (work): set credential.<url>.username, or put it into the URL.
-store and erase do nothing: doorward keeps the tokens itself.`
+GitHub Enterprise is known by providers.github in gateway.yaml, any other server
+by git_hosts: [git.corp.example] of its provider. For a host that is not known,
+get prints nothing. With several accounts, git's user name chooses one, by its
+name at GitHub or here. store and erase do nothing: doorward keeps the tokens.`

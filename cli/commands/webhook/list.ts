@@ -12,14 +12,9 @@ export const listWebhooks = async (context: Context): Promise<void> => {
   const answer = await withDaemon(context, (client) =>
     client.get<{ webhooks: WebhookSummary[] }>('/webhooks'),
   )
-  if (terminal.json) {
-    terminal.printJson(answer)
-    return
-  }
-  if (answer.webhooks.length === 0) {
-    terminal.say('no webhooks are defined\nhint: doorward config edit webhooks')
-    return
-  }
+  if (terminal.json) return terminal.printJson(answer)
+  if (answer.webhooks.length === 0)
+    return terminal.say('no webhooks are defined\nhint: doorward config edit webhooks')
   const shape = { columns: terminal.columns, withTargets: true }
   for (const line of webhookLines(answer.webhooks, new Date(), terminal, shape))
     terminal.print(line)
