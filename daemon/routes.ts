@@ -1,7 +1,6 @@
 import type { Router, RouterContext } from '@koa/router'
 import { z } from 'zod'
-import { connectHookSchema } from '../shared/api-hooks.ts'
-import { catchUpSchema } from '../shared/api-missed.ts'
+import { connectHookSchema, catchUpSchema } from '../shared/api-hooks.ts'
 import type { Restarted } from '../shared/api.ts'
 import { eventStates } from '../shared/event-states.ts'
 import { tunnelPrograms } from '../shared/api-tunnel.ts'

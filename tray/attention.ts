@@ -1,7 +1,7 @@
 import type { ProviderSummary, Status } from '../shared/api.ts'
 import { describeOrigin } from '../shared/event-stages.ts'
 import { findTokenFileProblem, providerToLogIn } from '../shared/client/discovery.ts'
-import type { Action } from './action.ts'
+import type { Action } from './view.ts'
 import {
   canWait,
   describeProblem,

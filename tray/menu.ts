@@ -1,11 +1,10 @@
 import type { EventRecord, Machine, ProviderSummary, Status } from '../shared/api.ts'
 import { findTokenFileProblem } from '../shared/client/discovery.ts'
-import { type Action, toActionKey } from './action.ts'
+import { type Action, toActionKey, type OwnState, type View, newestFirst } from './view.ts'
 import { toLabel, maxLabelLength } from './text.ts'
 import { describeOrigin } from '../shared/event-stages.ts'
 import { getFix, providerTitle, describeReason, formatTime } from './wording.ts'
 import { needsLogin, findStatusAttention, findAttention } from './attention.ts'
-import { type OwnState, type View, newestFirst } from './view.ts'
 
 /** One row. Without `action` and `rows` it cannot be clicked. */
 export type Row = {

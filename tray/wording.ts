@@ -1,9 +1,8 @@
 import type { EventRecord, StatusProblem } from '../shared/api.ts'
 import { providerToLogIn } from '../shared/client/discovery.ts'
 import type { About } from '../shared/errors.ts'
-import type { Action, ConfigFile } from './action.ts'
+import type { Action, ConfigFile, View } from './view.ts'
 import { toLabel } from './text.ts'
-import type { View } from './view.ts'
 
 /*
  * Names and phrases that menu and notifications share.

@@ -51,7 +51,7 @@ export const addConfigCommands = (config: Command): void => {
   config
     .command('check')
     .description('list all problems as file:line:column; exits with 1 if there are any')
-    .action(run(async () => (await import('./config/check.ts')).checkConfiguration))
+    .action(run(async () => (await import('./config/config.ts')).checkConfiguration))
   config
     .command('path')
     .description('print the folder of the configuration')
@@ -60,12 +60,12 @@ export const addConfigCommands = (config: Command): void => {
     .command('edit')
     .description('open a file in $VISUAL or $EDITOR, then check it')
     .argument('[name]', 'webhooks, agents, gateway or env (default: webhooks)')
-    .action(run(async () => (await import('./config/edit.ts')).editConfiguration))
+    .action(run(async () => (await import('./config/config.ts')).editConfiguration))
   config
     .command('schema')
     .description('print the JSON Schema of a configuration file')
     .argument('<name>', 'webhooks, agents or gateway')
-    .action(run(async () => (await import('./config/schema.ts')).printSchema))
+    .action(run(async () => (await import('./config/config.ts')).printSchema))
 }
 
 /** Prints the folder of the configuration files. */

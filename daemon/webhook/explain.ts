@@ -9,14 +9,17 @@ import type { ResolvedTarget } from '../delivery/sender.ts'
 import { checkRequest, expandWorkspace, type WorkspaceRequest } from '../workspace/request.ts'
 import type { CompiledRule, CompiledWebhook } from './compiled-webhook.ts'
 import { decide, type Facts, mayRun } from './decide.ts'
-import { checkBodyTimestamp } from './read-delivery.ts'
+import {
+  checkBodyTimestamp,
+  type EventScope,
+  type ReadDelivery,
+  readDelivery,
+} from './read-delivery.ts'
 import { loadMultipart } from './forms.ts'
 import { isMultipart } from './body.ts'
 import { markedPrompt } from './prompt.ts'
-import { type EventScope, type ReadDelivery, readDelivery } from './read-delivery.ts'
 import { formatRate, type RunBudgets } from './rules/budgets.ts'
-import { findMiss, isNamed, readEventKind, toEventName } from './rules/choose.ts'
-import { explainFilter } from './rules/filter-explanation.ts'
+import { findMiss, isNamed, readEventKind, toEventName, explainFilter } from './rules/choose.ts'
 import { describeEmptyKey, expandKey } from './rules/groups.ts'
 import type { RemoteKeys } from './senders/remote-keys.ts'
 import { diagnoseWithBudget } from './signatures/diagnosis.ts'

@@ -4,7 +4,7 @@ import { isIP, type Socket } from 'node:net'
 import { connect as connectTls, type SecureContext } from 'node:tls'
 import { bareHost } from '../net.ts'
 import { version } from '../version.ts'
-import { createTrust } from './certificates.ts'
+import { createTrust } from './variables.ts'
 import {
   failedBehindProxy,
   ProxyError,

@@ -1,9 +1,12 @@
 import { execFile } from 'node:child_process'
 import { findProgram } from '../agents/detect.ts'
 import { toPlainLine } from '../text.ts'
+import { realpath } from 'node:fs/promises'
+import { dirname, sep } from 'node:path'
+import { getUserHome } from '../home/home.ts'
 
 /** The program that makes a sandbox, or why it is missing; `hint` is the way to one. */
-export type Sandbox =
+type Sandbox =
   | { readonly program: string; readonly kind: 'bwrap' | 'sandbox-exec' }
   | { readonly missing: string; readonly hint: string }
 
@@ -73,3 +76,30 @@ const toMissing = (program: string, why: string): Sandbox => {
     hint: 'allow user namespaces: sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu), kernel.unprivileged_userns_clone=1 (older Debian) or user.max_user_namespaces=15000; in a container: --security-opt seccomp=unconfined',
   }
 }
+
+export const isInside = (path: string, folder: string): boolean =>
+  path === folder || path.startsWith(folder.endsWith(sep) ? folder : `${folder}${sep}`)
+
+/** The homes of the user and of doorward, by their names and where they really are. */
+export const listHomes = async (env: NodeJS.ProcessEnv, homeFolder: string): Promise<string[]> => {
+  const homes = [getUserHome(env), homeFolder]
+  const real = await Promise.all(homes.map(async (home) => realpath(home).catch(() => home)))
+  return [...new Set([...homes, ...real])]
+}
+
+/** True when a folder is the root, or contains or is a home. */
+export const wouldShow = (path: string, homes: readonly string[]): boolean =>
+  path === dirname(path) || homes.some((home) => isInside(home, path))
+
+/** The sandbox for a program that starts in this folder; a folder that contains a home would show it all. */
+export const findSandboxFor = async (
+  cwd: string,
+  homes: readonly string[],
+  env: NodeJS.ProcessEnv,
+): Promise<Sandbox> =>
+  wouldShow(await realpath(cwd).catch(() => cwd), homes)
+    ? {
+        missing: `its cwd ${cwd} contains your home folder, or doorward's`,
+        hint: 'name a folder of a project: doorward config edit agents',
+      }
+    : findSandbox(env)

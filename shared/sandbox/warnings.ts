@@ -1,7 +1,6 @@
 import { resolve } from 'node:path'
 import { expandTilde } from '../home/home.ts'
-import { findSandboxFor, listHomes } from './hidden.ts'
-import { findSandbox } from './probe.ts'
+import { findSandboxFor, listHomes, findSandbox } from './probe.ts'
 import { needsSandbox, type ProgramAgent, runsProgram, wantsSandbox } from '../agents/tools.ts'
 import type { Config } from '../config/load.ts'
 import type { Rule } from '../config/rule.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { EventRecord, StatusProblem, TokenSummary } from '../../shared/api.ts'
-import type { Action } from '../../tray/action.ts'
+import type { Action } from '../../tray/view.ts'
 import { findStatusAttention, findAttention } from '../../tray/attention.ts'
 import { eventWith, statusWith } from '../support/daemon/fake-daemon.ts'
 import { broken, problem, provider, unreachable } from '../support/desktop/views.ts'

@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import type { CatchUpRequest, MissedHook } from '../../shared/api-missed.ts'
+import type { CatchUpRequest, MissedHook } from '../../shared/api-hooks.ts'
 import type { EventDetail, EventLink } from '../../shared/api.ts'
 import type { Client } from '../../shared/client/client.ts'
 import { DoorwardError } from '../../shared/errors.ts'

@@ -1,6 +1,6 @@
 import type { EventDetail, EventRecord } from '../../shared/api.ts'
 import { DoorwardError, errorName } from '../../shared/errors.ts'
-import type { Action } from '../action.ts'
+import type { Action } from '../view.ts'
 import { toLabel, plainText } from '../text.ts'
 import { describeOrigin } from '../../shared/event-stages.ts'
 import { providerTitle, describeReason, upperFirst } from '../wording.ts'

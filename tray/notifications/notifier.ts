@@ -1,6 +1,6 @@
 import { type Note, toTitle } from './note.ts'
 import { type Backend, NotifyFailure, type NotifyFailureKind } from './backend.ts'
-import type { Action } from '../action.ts'
+import type { Action } from '../view.ts'
 import { withDeadline } from '../../shared/deadline.ts'
 
 /*

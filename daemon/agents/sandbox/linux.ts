@@ -1,7 +1,6 @@
 import { lstatSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { bwrapNamespaces } from '../../../shared/sandbox/probe.ts'
-import { isInside } from '../../../shared/sandbox/hidden.ts'
+import { bwrapNamespaces, isInside } from '../../../shared/sandbox/probe.ts'
 import type { Room } from './visible-files.ts'
 
 /*

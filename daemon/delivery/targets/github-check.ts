@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { valueAt } from '../../util/payload-path.ts'
-import { takeJsonBlock } from '../format/json-block.ts'
+import { takeJsonBlock } from '../format/review.ts'
 import { toGithubBody, toTitle } from '../format/parts.ts'
 import type { CommentMarks, OwnMessages } from '../loop-guard.ts'
 import type { Sender } from '../sender.ts'

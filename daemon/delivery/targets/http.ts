@@ -1,6 +1,6 @@
 import { createHash, createHmac } from 'node:crypto'
 import type { TargetSettings } from '../../../shared/config/schema.ts'
-import { parseBodyTemplate, toBody } from '../../../shared/targets/body-template.ts'
+import { parseBodyTemplate, toBody } from '../../../shared/targets/schema.ts'
 import {
   parseHeaderValue,
   parseSecretUrl,

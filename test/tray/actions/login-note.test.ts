@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Login, Logout } from '../../../shared/api.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import type { Action } from '../../../tray/action.ts'
+import type { Action } from '../../../tray/view.ts'
 import { toFailureNote, type Note } from '../../../tray/notifications/note.ts'
 import { toLoginNote, toLogoutNote } from '../../../tray/actions/login.ts'
 

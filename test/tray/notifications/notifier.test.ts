@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { EventEmitter, once } from 'node:events'
-import type { Action } from '../../../tray/action.ts'
+import type { Action } from '../../../tray/view.ts'
 import type { Note } from '../../../tray/notifications/note.ts'
 import {
   type Backend,

@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict'
-import { takeJsonBlock } from '../../../../daemon/delivery/format/json-block.ts'
-import { listLines, parseReview, placeComments } from '../../../../daemon/delivery/format/review.ts'
+import {
+  takeJsonBlock,
+  listLines,
+  parseReview,
+  placeComments,
+} from '../../../../daemon/delivery/format/review.ts'
 
 const block = (value: unknown, fence = '```json') =>
   `${fence}\n${JSON.stringify(value, null, 2)}\n\`\`\``

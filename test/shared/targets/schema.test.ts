@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
-import { parseBodyTemplate } from '../../../shared/targets/body-template.ts'
-import { targetsSchema } from '../../../shared/targets/schema.ts'
+import { parseBodyTemplate, targetsSchema } from '../../../shared/targets/schema.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 
 const faults = (entry: object): string[] => {
