@@ -16,7 +16,10 @@ const parts = [
   // What the guard under launchd imports.
   ['home', /[\\/]dist[\\/]shared[\\/](errors|home[\\/]home)\.js$/],
   ['shared', /[\\/]dist[\\/]shared[\\/]/],
-  ['oauth', /[\\/]dist[\\/]daemon[\\/](agents|http|oauth|util)[\\/](?!.*keychain-helper)/],
+  [
+    'oauth',
+    /[\\/]dist[\\/]daemon[\\/](agents|http|oauth|util)[\\/](?!.*(keychain-helper|\bcheck)\.js$)/,
+  ],
   ['events', /[\\/]dist[\\/]daemon[\\/](delivery|events|webhook|workspace)[\\/]/],
 ]
 

@@ -55,6 +55,8 @@ export type OAuthDependencies = {
 export type TokenRequest = {
   /** How long the token must be valid, in milliseconds; by default a minute. */
   readonly minValidityMs?: number | undefined
+  /** True where the name is that of one login, and not of the provider's default account. */
+  readonly isExact?: boolean
   /** The program that asks, as far as known, in one line of plain text. */
   readonly asker: string
 }

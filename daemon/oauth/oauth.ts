@@ -78,7 +78,8 @@ export class OAuth implements Tokens {
   /** A valid token is always issued; after a restart one that needs a refresh waits for the other daemon. */
   async access(name: string, request: TokenRequest): Promise<AccessToken> {
     const { home, isReplaced } = this.#dependencies
-    const provider = resolveLogin(name, await readDefaultAccounts(home))
+    const defaults = request.isExact ? {} : await readDefaultAccounts(home)
+    const provider = resolveLogin(name, defaults)
     try {
       return await this.#sealing.retry(() => this.#tokens.access(provider, request))
     } catch (error) {

@@ -72,6 +72,7 @@ export const createRoutes = ({
   router.get('/oauth/tokens/:provider/access', async (ctx) => {
     const request = {
       minValidityMs: readSeconds(ctx, 'min_validity'),
+      isExact: ctx.query['exact'] === 'true',
       asker: parseAsker(ctx.get('user-agent')),
     }
     answer(ctx, 200, await access(providerIn(ctx), request))

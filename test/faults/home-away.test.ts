@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { mkdir, readFile, rename, rm } from 'node:fs/promises'
-import { basename } from 'node:path'
+import { mkdir, rename, rm } from 'node:fs/promises'
 import type { AccessToken, Status } from '../../shared/api.ts'
 import {
   type AuthorizationServer,
@@ -13,7 +12,6 @@ import { send } from '../support/servers/http.ts'
 import { type ProbedDaemon, startProbedDaemon } from '../support/daemon/probed-daemon.ts'
 import { storeLogin } from '../support/providers/stored-login.ts'
 import { homeIn, temporaryHome } from '../support/temporary.ts'
-import { untilText } from '../support/until-text.ts'
 
 describe('a daemon whose home', function () {
   this.timeout(60_000)
@@ -62,19 +60,6 @@ describe('a daemon whose home', function () {
     )
     assert.equal(await server.isAccessTokenAlive(accessToken), true)
     assert.equal(await daemon.stop(), 0)
-  })
-
-  it('has lost daemon.json writes it again, and leaves none after it exits', async () => {
-    await start(30)
-    const { daemonJson } = daemon.home
-    const before = await readFile(daemonJson, 'utf8')
-    for (let times = 0; times < 2; times += 1) {
-      await rm(daemonJson)
-      assert.equal(await untilText(daemon.home.run, basename(daemonJson), /./), before)
-    }
-    await rm(daemonJson)
-    assert.equal(await daemon.stop(), 0)
-    assert.equal(existsSync(daemonJson), false)
   })
 
   it('is deleted finishes its work, reports that and exits, so that the next one finds its port free', async () => {

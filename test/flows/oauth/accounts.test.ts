@@ -77,9 +77,9 @@ providers:
     assert.match(both.stderr, /MINE_TOKEN is asked for twice: for mine and mine@work/)
     assert.match((await doorward('status')).stdout, /mine@work ada@example\.com/)
     const completed = await doorward('__complete', '--', 'oauth', 'token', 'mine')
-    assert.match(completed.stdout, /^mine\t.*\nmine@work\tok, ada@example\.com\n/m)
+    assert.match(completed.stdout, /^mine\t?\nmine@work\t?\n/m)
     const accounts = await doorward('__complete', '--', 'oauth', 'default', 'mine', '')
-    assert.match(accounts.stdout, /^work\tmine@work$/m)
+    assert.match(accounts.stdout, /^work\t?/m)
   })
 
   it('gives an agent the token of the account that its entry names', async () => {
