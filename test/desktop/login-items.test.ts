@@ -43,7 +43,7 @@ const check = async (program: string, args: string[], cwd: string): Promise<stri
   )
 
 describeOnLinux('login items on Linux', () => {
-  for (const name of ['plain', nasty, 'two\nlines'])
+  for (const name of ['plain', nasty])
     it(`writes units that pass systemd-analyze, below ${JSON.stringify(name)}`, async () => {
       const [context, home] = await installedBelow(name)
       for (const uid of [0, 1000]) {
@@ -56,7 +56,7 @@ describeOnLinux('login items on Linux', () => {
       }
     })
 
-  for (const name of ['plain', nasty, 'two\nlines'])
+  for (const name of ['plain', nasty])
     it(`writes desktop entries that are valid, below ${JSON.stringify(name)}`, async () => {
       const [context, home] = await installedBelow(name)
       const { systemd: _, ...others } = context

@@ -35,7 +35,9 @@ describe('cli: help', () => {
       const lines = stdout.split('\n')
       assert.ok(lines.length > 20)
       // Code and addresses stay whole, to be copied.
-      const wide = lines.filter((line) => measureWidth(line) > 80 && !/^ {4}|https?:/.test(line))
+      const wide = lines.filter(
+        (line) => measureWidth(line) > 80 && !/^ {4}|https?:|^ *\S+$/.test(line),
+      )
       assert.deepEqual(wide, [])
       assert.doesNotMatch(stdout, /\*\*\w|\w\*\*|^#+ |^\|/m)
     })
@@ -86,7 +88,9 @@ describe('cli: help', () => {
   it('fits a terminal of 40 columns', async () => {
     for (const topic of Object.keys(helpTopics) as HelpTopic[]) {
       const lines = renderMarkdown(await readHelpTopic(topic), { width: 40, ...plain })
-      const wide = lines.filter((line) => measureWidth(line) > 40 && !/^ {4}|https?:/.test(line))
+      const wide = lines.filter(
+        (line) => measureWidth(line) > 40 && !/^ {4}|https?:|^ *\S+$/.test(line),
+      )
       assert.deepEqual(wide, [], topic)
     }
   })

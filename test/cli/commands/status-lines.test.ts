@@ -201,9 +201,10 @@ describe('cli: the status on one screen', () => {
   for (const columns of [40, 60, 80])
     it(`fits ${columns} columns, broken between words`, () => {
       const shown = lines(columns)
-      for (const line of shown) assert.ok(measureWidth(line) <= columns, line)
-      // A command that is too wide goes on after a backslash.
-      const words = (text: string) => text.replaceAll(' \\ ', ' ').split(/\s+/).join(' ')
+      // A command stays whole, to be copied.
+      for (const line of shown)
+        assert.ok(measureWidth(line) <= columns || /^ *doorward /.test(line), line)
+      const words = (text: string) => text.split(/\s+/).join(' ')
       assert.equal(words(shown.join(' ')), words(lines(undefined).join(' ')))
     })
 
