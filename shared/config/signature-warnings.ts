@@ -83,7 +83,7 @@ export const proofFaults = (
   const inQuery = scheme.forms.some(({ in: place }) => place === 'query')
   return fault(
     'webhook-token',
-    `a token proves less than a signature: whoever reads one delivery${inQuery ? ', or its address in the log of a proxy,' : ''} can send others`,
+    `a token proves less than a signature: anyone who reads one delivery${inQuery ? ', or its address in the log of a proxy,' : ''} can send others`,
     'let the sender sign if it can: doorward help webhooks',
   )
 }
