@@ -37,7 +37,8 @@ export type EndedEvent = {
   readonly detail: Detail
   /** For a retry. */
   readonly accepted: EventOnWire | undefined
-  readonly delivered: DeliveryState
+  /** Of an event that ran. */
+  readonly delivered: DeliveryState | undefined
 }
 
 export const takeSnapshot = (memory: Memory, queued: readonly Job[]): Snapshot => {
@@ -87,9 +88,15 @@ export const copyEnded = (
     record,
     detail: { ...(prompt !== undefined && { prompt }), ...(result !== undefined && { result }) },
     accepted: accepted && toWire(accepted),
-    delivered: { progress: progress.snapshot(), messages: messages.snapshot() },
+    // Any sender can cause a refusal, and these are long.
+    delivered: hasRun(record.state)
+      ? { progress: progress.snapshot(), messages: messages.snapshot() }
+      : undefined,
   }
 }
+
+const hasRun = (state: EventRecord['state']): boolean =>
+  state === 'done' || state === 'failed' || state === 'dropped'
 
 /** Adds or ends the event of the old process. */
 export const restoreEnded = (memory: Memory, ended: EndedEvent): void => {
@@ -98,10 +105,11 @@ export const restoreEnded = (memory: Memory, ended: EndedEvent): void => {
   const { id, state } = record
   const delivery = memory.kept.get(id)?.delivery ?? accepted?.delivery
   // Both steps, as each is counted.
-  const wasAccepted = state === 'done' || state === 'failed' || state === 'dropped'
-  if (wasAccepted && !events.record(id)) events.put({ ...record, state: 'accepted' })
-  progress.restore(delivered.progress)
-  messages.restore(delivered.messages)
+  if (hasRun(state) && !events.record(id)) events.put({ ...record, state: 'accepted' })
+  if (delivered) {
+    progress.restore(delivered.progress)
+    messages.restore(delivered.messages)
+  }
   events.put(record, detail)
   if (accepted) restoreAccepted(memory, id, accepted)
   // The sender may deliver it again.
