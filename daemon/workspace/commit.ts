@@ -1,4 +1,4 @@
-import { lstat, readdir, rm } from 'node:fs/promises'
+import { chmod, lstat, readdir, rm } from 'node:fs/promises'
 import { DoorwardError } from '../../shared/errors.ts'
 import type { Git } from './git.ts'
 import type { Mirror } from './mirror.ts'
@@ -72,22 +72,31 @@ const parseRaw = (lines: readonly string[]) =>
 
 const repository = /^(\.git|git~\d+)[. ]*$/i
 
-/** Removes repositories, pipes and sockets. Names are bytes: not all are UTF-8. */
+/** Removes repositories, pipes and sockets, and opens folders. Names are bytes: not all are UTF-8. */
 const removeSpecial = async (folder: Buffer): Promise<void> => {
+  await makeAccessible(folder, 0o700)
   for (const entry of await readdir(folder, { withFileTypes: true, encoding: 'buffer' })) {
     const path = Buffer.concat([folder, Buffer.from('/'), entry.name])
+    if (entry.isDirectory()) await removeSpecial(path)
     const isRepository = repository.test(entry.name.toString('latin1'))
     if (isRepository || !(entry.isDirectory() || entry.isFile() || entry.isSymbolicLink()))
       await rm(path, { recursive: true, force: true })
-    else if (entry.isDirectory()) await removeSpecial(path)
   }
+}
+
+/** The agent may have taken these rights from its owner, and git commits none of them. */
+const makeAccessible = async (path: Buffer, rights: number): Promise<void> => {
+  const { mode } = await lstat(path)
+  if ((mode & rights) !== rights) await chmod(path, (mode & 0o777) | rights)
 }
 
 const sizeOf = async (folder: string, paths: readonly string[]): Promise<number> => {
   let bytes = 0
   for (const path of paths) {
     const place = Buffer.concat([Buffer.from(`${folder}/`), Buffer.from(path, 'latin1')])
-    bytes += (await lstat(place).catch(() => undefined))?.size ?? 0
+    const stats = await lstat(place).catch(() => undefined)
+    if (stats?.isFile()) await makeAccessible(place, 0o400)
+    bytes += stats?.size ?? 0
   }
   return bytes
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { lstat, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
+import { chmod, lstat, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { runProcess } from '../../../daemon/agents/process.ts'
@@ -11,6 +11,7 @@ import { Workspaces } from '../../../daemon/workspace/workspaces.ts'
 import { gatewayFileSchema } from '../../../shared/config/schema.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { resolveHome } from '../../../shared/home/home.ts'
+import { hasOtherUser, runAsOther } from '../../support/other-user.ts'
 import { type GitServer, startGitServer } from '../../support/servers/git-server.ts'
 import { filesIn, temporaryFolder } from '../../support/temporary.ts'
 
@@ -407,6 +408,49 @@ describe('what an agent changed in its workspace', () => {
     const log = await workspace.git(['log', '-1', '--format=%an <%ae>%n%B%P', ref])
     assert.match(String(log.stdout), /^doorward <.*>\nFix it\n\nBy the agent\.\n/)
     assert.match(String(log.stdout), new RegExp(head))
+  })
+
+  it('is committed also where the agent took every right from a folder or file', async function () {
+    // Root reads whatever the mode.
+    if (!hasOtherUser()) this.skip()
+    const index = (name: string) => new URL(`../../../daemon/${name}.js`, import.meta.url).href
+    const folder = await temporaryFolder()
+    await chmod(folder, 0o777)
+    const committed = await runAsOther<string[]>(
+      `import { chmodSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
+       import { execFileSync } from 'node:child_process'
+       const [folder, workspaces, home, schema, processes] = process.argv.slice(-5)
+       const { Workspaces } = await import(workspaces)
+       const { resolveHome } = await import(home)
+       const { gatewayFileSchema } = await import(schema)
+       const { runProcess } = await import(processes)
+       const own = mkdtempSync(folder + '/own-')
+       const git = (...args) => execFileSync('git', ['-C', own, '-c', 'user.name=x', '-c', 'user.email=x', ...args])
+       git('init', '--quiet', '--initial-branch=main')
+       writeFileSync(own + '/hello.txt', 'x')
+       git('add', '.')
+       git('commit', '--quiet', '--message', 'one')
+       const gateway = gatewayFileSchema.parse({})
+       const all = new Workspaces({ home: resolveHome(own + '/home'), run: runProcess, access: async () => { throw new Error() } })
+       const request = { repo: own, fixed: 'all', ref: 'main', access: 'write' }
+       const workspace = await all.preparer(gateway, process.env)(request, 'evt_1', new AbortController().signal)
+       const at = (name) => workspace.path + '/' + name
+       mkdirSync(at('closed/.git/deep'), { recursive: true })
+       mkdirSync(at('closed/inner'))
+       writeFileSync(at('closed/inner/new.txt'), 'new')
+       writeFileSync(at('hello.txt'), 'changed')
+       for (const name of ['closed/inner/new.txt', 'closed/inner', 'closed/.git/deep', 'closed', 'hello.txt', '']) chmodSync(at(name), 0)
+       const ref = await workspace.commit('changes')
+       const { stdout } = await workspace.git(['diff', '--name-status', workspace.head, ref])
+       await workspace.release()
+       console.log(JSON.stringify(String(stdout).trim().split('\\n')))`,
+      folder,
+      index('workspace/workspaces'),
+      new URL('../../../shared/home/home.js', import.meta.url).href,
+      new URL('../../../shared/config/schema.js', import.meta.url).href,
+      index('agents/process'),
+    )
+    assert.deepEqual(committed, ['A\tclosed/inner/new.txt', 'M\thello.txt'])
   })
 
   it('cannot make git run a program, or wait', async () => {
