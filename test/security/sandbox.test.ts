@@ -3,6 +3,8 @@ import { once } from 'node:events'
 import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:net'
 import { join } from 'node:path'
+import { runCommand } from '../../daemon/agents/invoke.ts'
+import { runProcess } from '../../daemon/agents/process.ts'
 import { findSandbox } from '../../shared/sandbox/probe.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemon/daemon.ts'
 import { fixtureAgent } from '../support/fixtures.ts'
@@ -153,6 +155,37 @@ describe('a hostile agent in a sandbox', function () {
     }))
     const gone = new Set(Object.values(results))
     assert.deepEqual(gone, new Set(['ENOENT', 'ESRCH']), JSON.stringify(results))
+  })
+
+  it('cannot keep its run from ending by tracing the first process, and still debugs its own', async () => {
+    // PTRACE_ATTACH of a parent, then of a child that waits.
+    const number = process.arch === 'x64' ? 101 : 117
+    const script = `
+      use POSIX ':sys_wait_h';
+      my $first = syscall(${number}, 16, 1, 0, 0) == -1 ? $!{EPERM} ? 'EPERM' : $! : 'attached';
+      my $child = fork() // die; if (!$child) { sleep 100; exit }
+      my $own = syscall(${number}, 16, $child, 0, 0) == -1 ? $! : 'attached';
+      waitpid($child, 0); kill 9, $child;
+      print "$first $own";`
+    const { text } = await runCommand(
+      {
+        kind: 'command',
+        command: ['perl', '-MErrno', '-e', script],
+        timeout: 20_000,
+        concurrency: 1,
+        output_limit: 1000,
+        sandbox: 'required',
+      },
+      '',
+      {
+        env: { ...process.env, HOME: person },
+        homeFolder: join(person, '.doorward'),
+        run: runProcess,
+        getToken: async () => 'none',
+        signal: new AbortController().signal,
+      },
+    )
+    assert.equal(text, 'EPERM attached')
   })
 
   it('reaches no socket of the desktop, at a path or an abstract address', async () => {

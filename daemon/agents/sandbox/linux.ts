@@ -87,25 +87,33 @@ const statOf = (path: string) => lstatSync(path, { throwIfNoEntry: false })
  * machine a sandbox also has its abstract sockets, among them that of X11 and some session buses, which no
  * mount hides. io_uring could open sockets past the filter, so it is off. Pairs of sockets still work. The
  * keys that the kernel holds for a session (keyctl) are in no namespace either: tickets of Kerberos are there.
+ * A tracer of bubblewrap's own process in the sandbox, the first one, could keep a run from ending.
  */
 
-type Machine = { readonly arch: number; readonly socket: number; readonly addKey: number }
+type Machine = {
+  readonly arch: number
+  readonly ptrace: number
+  readonly socket: number
+  readonly addKey: number
+}
 
 /**
- * By `process.arch`: the AUDIT_ARCH_… of linux/audit.h, and the numbers of the system calls `socket` and
- * `add_key`, which `request_key` and `keyctl` follow.
+ * By `process.arch`: the AUDIT_ARCH_… of linux/audit.h, and the numbers of the system calls `ptrace`, `socket`
+ * and `add_key`, which `request_key` and `keyctl` follow.
  */
 const machines: Readonly<Record<string, Machine>> = {
-  x64: { arch: 0xc000003e, socket: 41, addKey: 248 },
-  arm64: { arch: 0xc00000b7, socket: 198, addKey: 217 },
-  arm: { arch: 0x40000028, socket: 281, addKey: 309 },
-  riscv64: { arch: 0xc00000f3, socket: 198, addKey: 217 },
+  x64: { arch: 0xc000003e, ptrace: 101, socket: 41, addKey: 248 },
+  arm64: { arch: 0xc00000b7, ptrace: 117, socket: 198, addKey: 217 },
+  arm: { arch: 0x40000028, ptrace: 26, socket: 281, addKey: 309 },
+  riscv64: { arch: 0xc00000f3, ptrace: 117, socket: 198, addKey: 217 },
 }
 
 const afUnix = 1
 /** From a virtual machine to its host, past every namespace of networks. */
 const afVsock = 40
 const ioUringSetup = 425
+/** Its number inside. */
+const firstProcess = 1
 /** Numbers from here on are system calls of x32 on x64. */
 const x32 = 0x40000000
 
@@ -125,14 +133,17 @@ export const buildSocketFilter = (arch: string): Buffer | undefined => {
   // Operation, jump if true, jump if false, operand. Offsets are those of struct seccomp_data.
   const program: readonly (readonly [number, number, number, number])[] = [
     [load, 0, 0, 4], // the architecture
-    [jumpIfEqual, 0, 10, machine.arch],
+    [jumpIfEqual, 0, 13, machine.arch],
     [load, 0, 0, 0], // the number of the call
-    [jumpIfAtLeast, 8, 0, x32],
-    [jumpIfEqual, 8, 0, ioUringSetup],
-    [jumpIfEqual, 2, 0, machine.socket],
-    [jumpIfAtLeast, 0, 4, machine.addKey],
-    [jumpIfAtLeast, 3, 5, machine.addKey + 3],
-    [load, 0, 0, 16], // its first argument
+    [jumpIfAtLeast, 11, 0, x32],
+    [jumpIfEqual, 11, 0, ioUringSetup],
+    [jumpIfEqual, 3, 0, machine.ptrace],
+    [jumpIfEqual, 4, 0, machine.socket],
+    [jumpIfAtLeast, 0, 6, machine.addKey],
+    [jumpIfAtLeast, 5, 7, machine.addKey + 3],
+    [load, 0, 0, 24], // the second argument of ptrace: a process
+    [jumpIfEqual, 4, 3, firstProcess],
+    [load, 0, 0, 16], // the first argument of socket: a family
     [jumpIfEqual, 2, 0, afUnix],
     [jumpIfEqual, 1, 0, afVsock],
     [answer, 0, 0, allow],

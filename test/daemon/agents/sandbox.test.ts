@@ -310,15 +310,16 @@ console.log(JSON.stringify({ type: 'result', is_error: false, result: JSON.strin
 describe('the filter of system calls', () => {
   it('is known for the usual processors', () => {
     for (const arch of ['x64', 'arm64', 'arm', 'riscv64'])
-      assert.equal(buildSocketFilter(arch)?.length, 14 * 8)
+      assert.equal(buildSocketFilter(arch)?.length, 17 * 8)
     assert.equal(buildSocketFilter('mips'), undefined)
   })
 
-  it('refuses sockets of Unix and of virtual machines, keys of the kernel, io_uring, and calls of another machine', () => {
+  it('refuses sockets of Unix and of virtual machines, keys of the kernel, io_uring, tracing the first process, and calls of another machine', () => {
     const filter = buildSocketFilter('x64') ?? Buffer.alloc(0)
     const [allow, eperm, enosys] = [0x7fff0000, 0x50001, 0x50026]
-    const ask = (call: number, argument = 0, arch = 0xc000003e): number => {
-      const data = new Map([0, 4, 16].map((at, index) => [at, [call, arch, argument][index]]))
+    const ask = (call: number, argument = 0, arch = 0xc000003e, second = 0): number => {
+      const values = [call, arch, argument, second]
+      const data = new Map([0, 4, 16, 24].map((at, index) => [at, values[index]]))
       let value = 0
       for (let place = 0; place < filter.length; place += 8) {
         const [code, operand] = [filter.readUInt16LE(place), filter.readUInt32LE(place + 4)]
@@ -331,6 +332,9 @@ describe('the filter of system calls', () => {
       }
       return assert.fail('it has no end')
     }
+    const [ptrace, attach] = [101, 16]
+    const traces = (pid: number) => ask(ptrace, attach, undefined, pid)
+    assert.deepEqual([traces(1), traces(2), ask(ptrace)], [eperm, allow, allow])
     const [socket, socketpair, addKey, requestKey, keyctl, after] = [41, 53, 248, 249, 250, 251]
     assert.deepEqual([ask(socket, 1), ask(socket, 40)], [eperm, eperm])
     assert.deepEqual([ask(socket, 2), ask(socketpair, 1)], [allow, allow])
