@@ -17,8 +17,6 @@ export type CompiledWebhook = Omit<Webhook, 'rules'> & {
   readonly verifier: Verifier
   /** Its sender posts a handshake that nothing signs. */
   readonly hasUnsignedPost: boolean
-  /** Where its sender publishes the key that it signs with. */
-  readonly keySource: ReturnType<typeof getKeySource>
   /** The headers of a request that are read. */
   readonly headerNames: readonly string[]
   /** Those of them that filters and templates read, as they are written there. */
@@ -53,7 +51,6 @@ export const webhooksByPath = (
           rules: compileRules(webhook),
           verifier: createVerifier(webhook, env, config),
           hasUnsignedPost: handshakeMethod(webhook.scheme.handshake) === 'POST',
-          keySource: getKeySource(webhook.scheme),
           headerNames: listHeaderNames(webhook.scheme, scopeHeaders),
           scopeHeaders,
           secrets: () => knownSecrets(webhook, config, env),

@@ -1,4 +1,3 @@
-import type { KeyObject } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { EventRecord, Stage } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
@@ -13,7 +12,7 @@ import type { ReceivedBody } from './receive.ts'
 import type { RejectionLog } from './rejection-log.ts'
 import type { Reply } from './senders/handshakes.ts'
 import type { FetchText } from './senders/remote-keys.ts'
-import type { SignatureHeaders } from './signatures/header.ts'
+import type { Proof, SignatureHeaders } from './signatures/header.ts'
 
 export type Status = 'accepted' | 'filtered' | 'duplicate' | 'ping' | 'challenge'
 
@@ -47,7 +46,7 @@ export type Delivery = {
   size: number
   /** Raw bytes, counted in the budget until they are released. */
   body: ReceivedBody | undefined
-  remoteKey: KeyObject | undefined
+  proof: Proof | undefined
   verified: VerifiedDelivery | undefined
   read: ReadDelivery | undefined
   decision: Decision | undefined

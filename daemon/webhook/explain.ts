@@ -1,4 +1,3 @@
-import type { KeyObject } from 'node:crypto'
 import type { Explanation, RuleExplanation } from '../../shared/api-explain.ts'
 import type { Gateway } from '../../shared/config/schema.ts'
 import type { Rule } from '../../shared/config/rule.ts'
@@ -21,9 +20,10 @@ import { markedPrompt } from './prompt.ts'
 import { formatRate, type RunBudgets } from './rules/budgets.ts'
 import { findMiss, isNamed, readEventKind, toEventName, explainFilter } from './rules/choose.ts'
 import { describeEmptyKey, expandKey } from './rules/groups.ts'
+import { prove, type ToProve } from './senders/prove.ts'
 import type { RemoteKeys } from './senders/remote-keys.ts'
 import { diagnoseWithBudget } from './signatures/diagnosis.ts'
-import { hasSignature } from './signatures/header.ts'
+import { hasSignature, type Proof } from './signatures/header.ts'
 import { describePlace } from './signatures/token.ts'
 import { type SignatureHeaders, type VerifiedBody, verify } from './signatures/verify.ts'
 import { expandTargets } from './targets.ts'
@@ -51,8 +51,8 @@ export const explain = async (
   given: DeliveryToExplain,
 ): Promise<Explanation> => {
   const { headers, bytes, nowMs, remoteKeys } = given
-  const remoteKey = await findRemoteKey(webhook, { headers, bytes, remoteKeys })
-  const { signature, body } = checkSignature(webhook, headers, bytes, nowMs, remoteKey)
+  const proof = await tryProve(webhook, { headers, bytes, nowMs, remoteKeys })
+  const { signature, body } = checkSignature(webhook, headers, bytes, nowMs, proof)
   if (isMultipart(headers['content-type']?.[0])) await loadMultipart()
   const receivedAt = new Date(nowMs)
   const verified = { webhook, headers, receivedAt, body, signed: true, source: undefined }
@@ -128,24 +128,18 @@ const tryPrompt = (
 const tryKey = (key: ReturnType<typeof expandKey>): RuleExplanation['coalesce'] =>
   typeof key === 'string' ? { detail: describeEmptyKey(key) } : { key: key.join('') }
 
-/** The key that a sender publishes, or why there is none; undefined where it signs with a secret. */
-type RemoteKey = KeyObject | DoorwardError | undefined
-
-const findRemoteKey = async (
-  { keySource }: CompiledWebhook,
-  { headers, bytes, remoteKeys }: Pick<DeliveryToExplain, 'headers' | 'bytes' | 'remoteKeys'>,
-): Promise<RemoteKey> => {
-  if (!keySource) return undefined
+/** What `prove` finds, or why it finds nothing. */
+const tryProve = async (
+  { verifier }: CompiledWebhook,
+  delivery: ToProve,
+): Promise<Proof | DoorwardError | undefined> => {
   try {
-    return await remoteKeys.find(keySource, headers, bytes)
+    return await prove(verifier, delivery)
   } catch (error) {
     if (error instanceof DoorwardError) return error
     throw error
   }
 }
-
-const toLinePart = (remoteKey: RemoteKey): { readonly remoteKey?: KeyObject } =>
-  !remoteKey || remoteKey instanceof DoorwardError ? {} : { remoteKey }
 
 type Checked = { readonly signature: Explanation['signature']; readonly body: VerifiedBody }
 
@@ -154,7 +148,7 @@ const checkSignature = (
   headers: SignatureHeaders,
   bytes: Buffer,
   nowMs: number,
-  remoteKey: RemoteKey,
+  proof: Proof | DoorwardError | undefined,
 ): Checked => {
   const { scheme, verifier } = webhook
   const found = (result: Explanation['signature']['result'], detail?: string) => ({
@@ -165,13 +159,14 @@ const checkSignature = (
   // The caller is the owner: without a valid signature the rest is explained as if none were required.
   const unsigned = () => verify(bytes, {}, 'none', nowMs)
   const form = typeof verifier === 'string' ? undefined : verifier.at(-1)
-  const line = { method: 'POST', url: webhook.urlPaths[0], ...toLinePart(remoteKey) }
+  const request = { method: 'POST', url: webhook.urlPaths[0] }
+  const line = proof instanceof DoorwardError ? request : { ...request, proof }
   if (form && !scheme.forms.some((each) => hasSignature(each, headers, line))) {
     const detail = `there is no ${describePlace(form)}: a delivery without it is refused`
     return { signature: found('not-given', detail), body: unsigned() }
   }
   try {
-    if (remoteKey instanceof DoorwardError) throw remoteKey
+    if (proof instanceof DoorwardError) throw proof
     const body = verify(bytes, headers, verifier, nowMs, line)
     return { signature: found(verifier === 'none' ? 'not-required' : 'valid'), body }
   } catch (error) {

@@ -32,6 +32,7 @@ import {
 } from './senders/accept-handshake.ts'
 import { findUnsignedHandshake } from './senders/handshakes-unsigned.ts'
 import { getReply, type Handshake } from './senders/handshakes.ts'
+import { prove } from './senders/prove.ts'
 import type { RemoteKeys } from './senders/remote-keys.ts'
 import type { DiagnoseRefusal } from './signatures/diagnosis.ts'
 import { trustRead, type VerifiedBody, verify } from './signatures/verify.ts'
@@ -114,34 +115,43 @@ const toRequest = ({ request, headers, body }: Delivery) => ({
 export const loadParser = ({ headers }: Delivery): Promise<undefined> | undefined =>
   isMultipart(headers['content-type']?.[0]) ? loadMultipart().then(() => undefined) : undefined
 
-/** Finds the public key of a sender that signs with a key pair. */
-export const findRemoteKey = (
+/** Verifies the JWT of a sender that sends one, and finds the public key of one that signs with a key pair. */
+export const proveSender = (
   delivery: Delivery,
-  { remoteKeys }: PipelineParts,
+  parts: PipelineParts,
 ): Promise<undefined> | undefined => {
-  const { webhook, headers, body } = delivery
-  const { keySource } = webhook
-  return (
-    keySource &&
-    remoteKeys.find(keySource, headers, required(body).bytes).then((key) => {
-      delivery.remoteKey = key
+  const { webhook, headers, receivedAt, body } = delivery
+  const { remoteKeys } = parts
+  const { bytes } = required(body)
+  return prove(webhook.verifier, { headers, bytes, nowMs: receivedAt.getTime(), remoteKeys })?.then(
+    (proof) => {
+      delivery.proof = proof
       return undefined
-    })
+    },
+    (error: unknown) => {
+      throw explainRefusal(error, delivery, parts)
+    },
   )
 }
 
-export const verifySender = (delivery: Delivery, { diagnose }: PipelineParts): undefined => {
-  const { headers, webhook, receivedAt, remoteKey } = delivery
+export const verifySender = (delivery: Delivery, parts: PipelineParts): undefined => {
+  const { headers, webhook, receivedAt, proof } = delivery
   const request = required(delivery.request)
   const { bytes } = required(delivery.body)
-  const nowMs = receivedAt.getTime()
   try {
-    const line = remoteKey ? { method: 'POST', url: request.url, remoteKey } : request
-    const body = verify(bytes, headers, webhook.verifier, nowMs, line)
+    const line = proof ? { method: 'POST', url: request.url, proof } : request
+    const body = verify(bytes, headers, webhook.verifier, receivedAt.getTime(), line)
     setVerified(delivery, body, webhook.verifier !== 'none')
   } catch (error) {
-    throw diagnose(error, bytes, request.headersDistinct, webhook, nowMs, request)
+    throw explainRefusal(error, delivery, parts)
   }
+}
+
+const explainRefusal = (error: unknown, delivery: Delivery, { diagnose }: PipelineParts) => {
+  const { webhook, receivedAt } = delivery
+  const request = required(delivery.request)
+  const { bytes } = required(delivery.body)
+  return diagnose(error, bytes, request.headersDistinct, webhook, receivedAt.getTime(), request)
 }
 
 export const parseBody = (delivery: Delivery): undefined => {

@@ -3,8 +3,7 @@ import { DoorwardError } from '../../../shared/errors.ts'
 import { openRequest } from '../../../shared/network/outgoing.ts'
 import { withTimeLimit } from '../../util/concurrency.ts'
 import { createByteCollector } from '../../util/byte-budget.ts'
-import { parseJwt } from './jwt.ts'
-import { invalid, oneValue, type SignatureHeaders } from '../signatures/header.ts'
+import { invalid } from '../signatures/header.ts'
 import { BoundedMap } from '../../util/collections.ts'
 
 /*
@@ -45,9 +44,6 @@ const maxKept = 100
 
 type Kept = { readonly keys: ReadonlyMap<string, KeyObject>; readonly at: number }
 
-/** Where a scheme has its keys: what Google publishes, or the certificate that a message of SNS names. */
-export type KeySource = 'google' | 'aws-sns'
-
 const googleKeys = 'https://www.googleapis.com/oauth2/v3/certs'
 
 /** The host of Amazon SNS in any region, and in China. */
@@ -74,17 +70,18 @@ export class RemoteKeys {
     this.#clock = clock
   }
 
+  /** Throws `signature-invalid` where Google has no key of this id, and `unavailable` when none can be fetched. */
+  async findOfGoogle(keyId: unknown): Promise<KeyObject> {
+    const key = await this.#key(googleKeys, typeof keyId === 'string' ? keyId : '', parseJwks)
+    if (key) return key
+    throw invalid('the JWT names a key that Google does not have')
+  }
+
   /**
-   * The key with which this request claims to be signed. Throws `signature-invalid` where it names none, or one
-   * of another host, and `unavailable` when it cannot be fetched.
+   * The key of the certificate that a message of SNS names. Throws `signature-invalid` where it names none, or
+   * one of another host, and `unavailable` when it cannot be fetched.
    */
-  async find(source: KeySource, headers: SignatureHeaders, bytes: Buffer): Promise<KeyObject> {
-    if (source === 'google') {
-      const { kid } = parseJwt(readBearer(headers), 'RS256').header
-      const key = await this.#key(googleKeys, typeof kid === 'string' ? kid : '', parseJwks)
-      if (key) return key
-      throw invalid('the JWT names a key that Google does not have')
-    }
+  async findOfSns(bytes: Buffer): Promise<KeyObject> {
     const url = parseSnsUrl(parseSnsMessage(bytes)['SigningCertURL'])
     // One text for each: those with `#1`, `#2` and so on would push out what is kept.
     if (!url || !/^\/[\w-]+\.pem$/.test(url.pathname) || url.href !== url.origin + url.pathname)
@@ -140,13 +137,6 @@ export class RemoteKeys {
       this.#pending.delete(url)
     }
   }
-}
-
-/** The token of `Authorization: Bearer`. Throws `signature-invalid`. */
-export const readBearer = (headers: SignatureHeaders): string => {
-  const [, token] = /^Bearer +(\S+)$/i.exec(oneValue(headers, 'authorization')) ?? []
-  if (token === undefined) throw invalid('the authorization header has no Bearer token')
-  return token
 }
 
 const maxMessageBytes = 1024 * 1024

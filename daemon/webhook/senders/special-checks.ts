@@ -3,9 +3,14 @@ import { constantTimeEqual } from '../../../shared/constant-time.ts'
 import type { SpecialCheck } from '../../../shared/signatures/form.ts'
 import { isForm, isMultipart } from '../body.ts'
 import { parseMultipart } from '../forms.ts'
-import { checkTimes, isSignedBy, isSignedByRsa, parseJwt } from './jwt.ts'
-import { parseSnsMessage, parseSnsUrl, readBearer } from './remote-keys.ts'
-import { invalid, oneValue, type SignatureHeaders } from '../signatures/header.ts'
+import { parseSnsMessage, parseSnsUrl } from './remote-keys.ts'
+import {
+  invalid,
+  oneValue,
+  type Proof,
+  type ProvenClaims,
+  type SignatureHeaders,
+} from '../signatures/header.ts'
 
 /*
  * Senders that prove themselves otherwise than by an HMAC in a header or a token: by a key pair, by a JWT, or by
@@ -19,8 +24,7 @@ export type SpecialRequest = {
   /** The public address with path and query. */
   readonly url: string
   readonly nowMs: number
-  /** The key that was fetched for this request. */
-  readonly remoteKey: KeyObject | undefined
+  readonly proof: Proof | undefined
 }
 
 export type SpecialForm = {
@@ -135,6 +139,12 @@ const anyMac = (
   return matches
 }
 
+/** Nothing but `prove` gives claims, so a request without them proves nothing. */
+const claimsOf = (proof: Proof | undefined): ProvenClaims => {
+  if (proof?.claims) return proof.claims
+  throw invalid('the request has no JWT')
+}
+
 const sha256 = (bytes: Buffer | string): Buffer => createHash('sha256').update(bytes).digest()
 
 const checks: { readonly [Kind in SpecialCheck]: Check } = {
@@ -143,32 +153,24 @@ const checks: { readonly [Kind in SpecialCheck]: Check } = {
   ecdsa: byKeyPair('x-twilio-email-event-webhook-timestamp', 'sha256', parseDer),
 
   /** A JWT that contains the hash of the body. */
-  'jwt-of-body': ({ bytes, headers, nowMs }, { header, keys }) => {
-    const jwt = parseJwt(oneValue(headers, header), 'HS256')
-    if (!isSignedBy(jwt, keys)) throw noMatch()
-    checkTimes(jwt, nowMs, false)
-    const { iss, sha256: hash } = jwt.claims
+  'jwt-of-body': ({ bytes, proof }) => {
+    const { iss, sha256: hash } = claimsOf(proof)
     if (iss !== 'netlify') throw invalid('the issuer of the JWT is not netlify')
     if (hash !== sha256(bytes).toString('hex')) throw invalid('the JWT is for another body')
     return undefined
   },
 
   /** A JWT that proves the sender, and not the body. */
-  jwt: ({ headers, nowMs }, { header, keys, audience }) => {
-    const jwt = parseJwt(oneValue(headers, header).replace(/^Bearer +/i, ''), 'HS256')
-    if (!isSignedBy(jwt, keys)) throw noMatch()
-    checkTimes(jwt, nowMs, true)
-    if (audience !== undefined && jwt.claims['aud'] !== audience)
+  jwt: ({ proof }, { audience }) => {
+    const { aud } = claimsOf(proof)
+    if (audience !== undefined && aud !== audience)
       throw invalid(`the JWT is for another address than ${audience}`)
     return undefined
   },
 
   /** Google's OpenID Connect token, which proves the sender, and not the body. */
-  oidc: ({ headers, nowMs, remoteKey }, { audience, account }) => {
-    const jwt = parseJwt(readBearer(headers), 'RS256')
-    if (!remoteKey || !isSignedByRsa(jwt, remoteKey)) throw noMatch()
-    checkTimes(jwt, nowMs, true)
-    const { iss, aud, email, email_verified: isVerified } = jwt.claims
+  oidc: ({ proof }, { audience, account }) => {
+    const { iss, aud, email, email_verified: isVerified } = claimsOf(proof)
     if (iss !== 'https://accounts.google.com' && iss !== 'accounts.google.com')
       throw invalid('the issuer of the JWT is not Google')
     if (audience === undefined || aud !== audience)
@@ -178,7 +180,7 @@ const checks: { readonly [Kind in SpecialCheck]: Check } = {
     return undefined
   },
 
-  sns: ({ bytes, remoteKey }, { audience }) => {
+  sns: ({ bytes, proof }, { audience }) => {
     const message = parseSnsMessage(bytes)
     const { SignatureVersion: version, Signature: signature, TopicArn: topic } = message
     if (version !== '1' && version !== '2')
@@ -187,7 +189,7 @@ const checks: { readonly [Kind in SpecialCheck]: Check } = {
       throw invalid('the message has no signature')
     const signed = Buffer.from(signedText(message))
     const algorithm = version === '1' ? 'sha1' : 'sha256'
-    const key = remoteKey && { key: remoteKey, padding: constants.RSA_PKCS1_PADDING }
+    const key = proof?.key && { key: proof.key, padding: constants.RSA_PKCS1_PADDING }
     const given = Buffer.from(signature, 'base64')
     const isCanonical = given.toString('base64') === signature
     if (!key || !isCanonical || !verify(algorithm, signed, key, given)) throw noMatch()

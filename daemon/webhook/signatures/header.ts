@@ -1,4 +1,5 @@
 import type { KeyObject } from 'node:crypto'
+import type { JWTPayload } from 'jose'
 import { DoorwardError } from '../../../shared/errors.ts'
 import type { SignatureForm } from '../../../shared/signatures/form.ts'
 
@@ -154,12 +155,21 @@ const getId = (headers: SignatureHeaders, { signs }: SignatureForm, name: string
   throw invalid(`${name} is empty, too long, or has a character that no id may have`)
 }
 
+declare const proven: unique symbol
+
+/** The claims of a token whose signature and times are right; only `verifyJwt` makes them. */
+export type ProvenClaims = JWTPayload & { readonly [proven]: true }
+
+/** What `prove` finds before a verification that needs it: the claims of a token, or a key that its sender publishes. */
+export type Proof =
+  | { readonly claims: ProvenClaims; readonly key?: undefined }
+  | { readonly key: KeyObject; readonly claims?: undefined }
+
 /** The first line of a request, as it was sent. */
 export type RequestLine = {
   readonly method?: string | undefined
   readonly url?: string | undefined
-  /** The key of a sender that publishes its keys, fetched for this request. */
-  readonly remoteKey?: KeyObject
+  readonly proof?: Proof | undefined
 }
 
 /** True for a request that has a signature or token of this form, right or wrong. */

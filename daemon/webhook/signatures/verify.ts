@@ -91,7 +91,7 @@ export const verify = (
   if (form.check !== 'mac') {
     const { url } = toSignedValues({ timestamp: '', id: '' }, line, form.publicUrl)
     const contentType = headers['content-type']?.[0] ?? ''
-    const request = { bytes, headers, contentType, url, nowMs, remoteKey: line.remoteKey }
+    const request = { bytes, headers, contentType, url, nowMs, proof: line.proof }
     return new VerifiedBody(bytes, checkSpecial(form.check, request, form))
   }
   const given = readSignature(headers, form)

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHash, createHmac, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 import * as fc from 'fast-check'
+import { prove } from '../../../daemon/webhook/senders/prove.ts'
 import {
   prepareVerifier,
   type Verifier,
@@ -154,16 +155,19 @@ const senders = (): Readonly<Record<string, Sender>> => {
   }
 }
 
-const isAccepted = (
+const isAccepted = async (
   { verifier, remoteKey }: Sender,
   { headers, body: text, url }: Sent,
-): boolean => {
+): Promise<boolean> => {
   const distinct = Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [name, [value]]),
   )
-  const line = { method: 'POST', url, ...(remoteKey && { remoteKey }) }
+  const bytes = Buffer.from(text, 'latin1')
+  const find = async () => remoteKey ?? assert.fail('no key is published here')
+  const remoteKeys = { findOfGoogle: find, findOfSns: find }
   try {
-    verify(Buffer.from(text, 'latin1'), distinct, verifier, nowMs, line)
+    const proof = await prove(verifier, { headers: distinct, bytes, nowMs, remoteKeys })
+    verify(bytes, distinct, verifier, nowMs, { method: 'POST', url, proof })
     return true
   } catch (error) {
     assert.ok(error instanceof DoorwardError, String(error))
@@ -182,33 +186,42 @@ const replaceIn = ({ headers, body: text, url }: Sent, from: string, to: string)
 
 describe('a sender that proves itself in a way of its own', () => {
   for (const [name, sender] of Object.entries(senders())) {
-    it(`${name} is accepted as it is`, () => assert.ok(isAccepted(sender, sender.sent)))
+    it(`${name} is accepted as it is`, async () => assert.ok(await isAccepted(sender, sender.sent)))
 
     holds(
       `${name} is refused after a change of any one bit that is covered`,
       1000,
-      fc.property(fc.nat(sender.covered.length - 1), fc.nat(), fc.nat(6), (which, place, bit) => {
-        const from = sender.covered[which] ?? ''
-        const at = place % from.length
-        const flipped = String.fromCharCode(from.charCodeAt(at) ^ (1 << bit))
-        const changed = from.slice(0, at) + flipped + from.slice(at + 1)
-        assert.equal(isAccepted(sender, replaceIn(sender.sent, from, changed)), false, changed)
-      }),
+      fc.asyncProperty(
+        fc.nat(sender.covered.length - 1),
+        fc.nat(),
+        fc.nat(6),
+        async (which, place, bit) => {
+          const from = sender.covered[which] ?? ''
+          const at = place % from.length
+          const flipped = String.fromCharCode(from.charCodeAt(at) ^ (1 << bit))
+          const changed = from.slice(0, at) + flipped + from.slice(at + 1)
+          assert.equal(
+            await isAccepted(sender, replaceIn(sender.sent, from, changed)),
+            false,
+            changed,
+          )
+        },
+      ),
     )
 
     holds(
       `${name} is never accepted for any other text in place of what is covered`,
       300,
-      fc.property(
+      fc.asyncProperty(
         fc.nat(sender.covered.length - 1),
         fc.oneof(
           fc.string(),
           bytesLike('attacks').map((bytes) => bytes.toString('latin1')),
         ),
-        (which, text) => {
+        async (which, text) => {
           const from = sender.covered[which] ?? ''
           fc.pre(!text.includes(from))
-          assert.equal(isAccepted(sender, replaceIn(sender.sent, from, text)), false)
+          assert.equal(await isAccepted(sender, replaceIn(sender.sent, from, text)), false)
         },
       ),
     )

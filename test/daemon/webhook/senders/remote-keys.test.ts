@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { generateKeyPairSync } from 'node:crypto'
-import { SignJWT } from 'jose'
 import { parseSnsUrl, RemoteKeys } from '../../../../daemon/webhook/senders/remote-keys.ts'
 import { makeCertificates } from '../../../support/servers/private-network.ts'
 
@@ -10,12 +9,6 @@ const refused = (localDetail: RegExp) => ({ code: 'signature-invalid', localDeta
 
 describe('the keys of Google', () => {
   const pair = generateKeyPairSync('rsa', { modulusLength: 2048 })
-  const bearer = async (kid: string) => {
-    const token = await new SignJWT({})
-      .setProtectedHeader({ alg: 'RS256', kid })
-      .sign(pair.privateKey)
-    return { authorization: [`Bearer ${token}`] }
-  }
   let at = 0
   let asked: string[] = []
   let names: string[] | undefined
@@ -37,51 +30,32 @@ describe('the keys of Google', () => {
 
   it('are fetched from one address, once for many deliveries', async () => {
     const remote = keys()
-    const headers = await bearer('one')
-    const found = Array.from({ length: 20 }, async () =>
-      remote.find('google', headers, Buffer.alloc(0)),
-    )
+    const found = Array.from({ length: 20 }, async () => remote.findOfGoogle('one'))
     assert.equal((await Promise.all(found)).length, 20)
-    await remote.find('google', headers, Buffer.alloc(0))
+    await remote.findOfGoogle('one')
     assert.deepEqual(asked, ['https://www.googleapis.com/oauth2/v3/certs'])
   })
 
   it('are fetched again for a new key, but not more than once a minute', async () => {
     const remote = keys()
-    await remote.find('google', await bearer('one'), Buffer.alloc(0))
+    await remote.findOfGoogle('one')
     for (const kid of ['two', 'three'])
-      await assert.rejects(
-        remote.find('google', await bearer(kid), Buffer.alloc(0)),
-        refused(/does not have/),
-      )
+      await assert.rejects(remote.findOfGoogle(kid), refused(/does not have/))
     assert.equal(asked.length, 1)
     names = ['two']
     at += 61_000
-    await remote.find('google', await bearer('two'), Buffer.alloc(0))
+    await remote.findOfGoogle('two')
     assert.equal(asked.length, 2)
   })
 
   it('serve for a day while Google cannot be reached', async () => {
     const remote = keys()
-    const headers = await bearer('one')
-    await remote.find('google', headers, Buffer.alloc(0))
+    await remote.findOfGoogle('one')
     names = undefined
     at += 23 * hour
-    await remote.find('google', headers, Buffer.alloc(0))
+    await remote.findOfGoogle('one')
     at += 2 * hour
-    await assert.rejects(remote.find('google', headers, Buffer.alloc(0)), unavailable)
-  })
-
-  it('are never fetched for what is no JWT of theirs', async () => {
-    const remote = keys()
-    for (const authorization of [
-      [],
-      ['Bearer x'],
-      ['Basic eHg='],
-      ['Bearer a.b.c', 'Bearer a.b.c'],
-    ])
-      await assert.rejects(remote.find('google', { authorization }, Buffer.alloc(0)), refused(/./))
-    assert.deepEqual(asked, [])
+    await assert.rejects(remote.findOfGoogle('one'), unavailable)
   })
 })
 
@@ -131,8 +105,8 @@ describe('the certificates of Amazon SNS', () => {
       `${good}#1`,
       undefined,
     ])
-      await assert.rejects(remote.find('aws-sns', {}, message(url)), refused(/certificate/))
-    await assert.rejects(remote.find('aws-sns', {}, Buffer.from('x')), refused(/no message/))
+      await assert.rejects(remote.findOfSns(message(url)), refused(/certificate/))
+    await assert.rejects(remote.findOfSns(Buffer.from('x')), refused(/no message/))
     assert.deepEqual(asked, [])
   })
 
@@ -144,31 +118,22 @@ describe('the certificates of Amazon SNS', () => {
       asked += 1
       return answer.toString()
     })
-    const key = await remote.find('aws-sns', {}, message(good))
+    const key = await remote.findOfSns(message(good))
     assert.equal(key.asymmetricKeyType, 'ec')
-    await remote.find('aws-sns', {}, message(good))
+    await remote.findOfSns(message(good))
     assert.equal(asked, 1)
     answer = expiredCert
     const expired = good.replace('0000', '0001')
-    await assert.rejects(remote.find('aws-sns', {}, message(expired)), refused(/not valid now/))
+    await assert.rejects(remote.findOfSns(message(expired)), refused(/not valid now/))
     answer = Buffer.from('no certificate')
     for (let at = 0; at < 20; at += 1)
-      await assert.rejects(
-        remote.find('aws-sns', {}, message(good.replace('0000', `1${at}`))),
-        unavailable,
-      )
+      await assert.rejects(remote.findOfSns(message(good.replace('0000', `1${at}`))), unavailable)
     assert.ok(asked <= 6, String(asked))
-    await remote.find('aws-sns', {}, message(good))
+    await remote.findOfSns(message(good))
     // Nor can they keep the keys of Google from being fetched.
-    const token = await new SignJWT({})
-      .setProtectedHeader({ alg: 'RS256', kid: 'one' })
-      .sign(generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey)
     const before = asked
     answer = Buffer.from('{"keys":[]}')
-    await assert.rejects(
-      remote.find('google', { authorization: [`Bearer ${token}`] }, Buffer.alloc(0)),
-      refused(/does not have/),
-    )
+    await assert.rejects(remote.findOfGoogle('one'), refused(/does not have/))
     assert.equal(asked, before + 1)
   })
 })
