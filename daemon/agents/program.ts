@@ -90,7 +90,7 @@ export const runProgram = async (
   try {
     const folders = ownFolder && folder !== undefined ? await makeFolders(folder, ownFolder) : {}
     const cwd = resolve(homeFolder, workspace?.path ?? getWorkingFolder(program, folder))
-    const set = { ...network, ...variables, ...program.set, ...folders }
+    const set = { ...noLogin, ...network, ...variables, ...program.set, ...folders }
     const environment = cleanEnvironment(env, program.env, tokens, { passed: program.passed, set })
     const fault = toFolderError({ argv: program.argv, cwd })
     if (fault) throw fault
@@ -153,6 +153,12 @@ export const getLastLines = ({ stderr, redact }: ProgramResult): string =>
 /** For a message: `exited with code 3`. */
 export const describeExit = ({ exitCode, exitSignal }: ProcessResult): string =>
   exitCode === null ? `was killed by ${exitSignal ?? 'a signal'}` : `exited with code ${exitCode}`
+
+/**
+ * Node's pipes are sockets, which Bash takes for a remote login: its `-c` would first read the owner's .bashrc,
+ * which takes a tenth of a second and may print. A shell inside of a shell does not.
+ */
+const noLogin = { SHLVL: '1' }
 
 const makeFolders = async (
   folder: string,

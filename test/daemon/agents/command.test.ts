@@ -100,6 +100,13 @@ describe('an agent of kind command', () => {
     assert.ok(!answer.text.includes('canary'))
   })
 
+  it('reads no .bashrc of the owner', async () => {
+    const HOME = await temporaryFolder()
+    await writeFile(join(HOME, '.bashrc'), 'echo from .bashrc')
+    const { text } = await run(['bash', '-c', 'echo from the agent'], { env: { HOME } })
+    assert.equal(text.trim(), 'from the agent')
+  })
+
   it('fails with its exit code, and its last lines of standard error for the owner only', async () => {
     const error = await getFailure(run(fixtureAgent('fails-with-stderr', '7')))
     assert.equal(error.code, 'agent-failed')
