@@ -108,20 +108,24 @@ const noticeVersion = (daemon: DaemonFile, terminal: Pick<Terminal, 'say'>): voi
   )
 }
 
-/**
- * Fetches an access token that is valid for at least `minValiditySeconds`; with `isExact` of the login of
- * this name, not of the provider's default account. Throws the daemon's error; one
- * that needs a login always has a hint.
- */
+type TokenOptions = {
+  readonly minValiditySeconds?: number | undefined
+  /** True for the login of this name, and not the provider's default account. */
+  readonly isExact?: boolean
+  /** The origin to which git sends the token. */
+  readonly gitOrigin?: string
+}
+
+/** Fetches an access token. Throws the daemon's error; one that needs a login always has a hint. */
 export const fetchAccessToken = async (
   client: Pick<Client, 'get'>,
   provider: string,
-  minValiditySeconds?: number,
-  isExact = false,
+  { minValiditySeconds, isExact = false, gitOrigin }: TokenOptions = {},
 ): Promise<AccessToken> => {
   const query = [
     ...(minValiditySeconds === undefined ? [] : [`min_validity=${minValiditySeconds}`]),
     ...(isExact ? ['exact=true'] : []),
+    ...(gitOrigin === undefined ? [] : [`git_origin=${encodeURIComponent(gitOrigin)}`]),
   ].join('&')
   const path = `/oauth/tokens/${encodeURIComponent(provider)}/access${query === '' ? '' : `?${query}`}`
   // The daemon may refresh first, and has its own time limits for that.

@@ -15,6 +15,7 @@ import type { Home } from '../../shared/home/home.ts'
 import { getDialect } from './dialects/dialects.ts'
 import { findClient } from './providers/client-store.ts'
 import type { OAuthDependencies } from './dependencies.ts'
+import { findServerError } from './providers/login-server.ts'
 import { findProvider, providerNames } from './providers/providers.ts'
 import { notLoggedIn } from './tokens/refresh.ts'
 import { readToken, storageProblems, tokenProviders } from './tokens/token-store.ts'
@@ -147,6 +148,8 @@ const fileProblems = async (dependencies: OAuthDependencies): Promise<StatusProb
   [...(await readAll(dependencies))].flatMap(([name, result]) => {
     const about = { provider: name }
     if (result instanceof DoorwardError) return toProblem(result, about)
+    const otherServer = findServerError(result, dependencies.gateway)
+    if (otherServer) return toProblem(otherServer)
     if (toSummary(result, Date.now()).status !== 'needs-login') return []
     const detail = result.ended
       ? `the login to ${name} has ended: ${result.ended.cause}`
@@ -175,7 +178,13 @@ const toTokenSummary = (
         refreshable: false,
         obtainedAt: new Date(0).toISOString(),
       }
-    : toSummary(result, Date.now(), impliedScopes(name, dependencies))
+    : {
+        ...toSummary(result, Date.now(), impliedScopes(name, dependencies)),
+        ...(findServerError(result, dependencies.gateway) && {
+          status: 'needs-login' as const,
+          refreshable: false,
+        }),
+      }
 
 /** Empty for a provider that is no longer in gateway.yaml. */
 const impliedScopes = (name: string, { gateway }: OAuthDependencies) => {

@@ -57,6 +57,8 @@ export type TokenRequest = {
   readonly minValidityMs?: number | undefined
   /** True where the name is that of one login, and not of the provider's default account. */
   readonly isExact?: boolean
+  /** The origin to which git sends the token: it must be one of the provider. */
+  readonly gitOrigin?: string | undefined
   /** The program that asks, as far as known, in one line of plain text. */
   readonly asker: string
 }

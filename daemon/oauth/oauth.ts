@@ -1,5 +1,7 @@
 import type { Router } from '@koa/router'
 import type { AccessToken, ProviderSummary, StatusProblem, TokenSummary } from '../../shared/api.ts'
+import { gitHosts } from '../../shared/config/git-hosts.ts'
+import { getProviderName } from '../../shared/config/name-forms.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { readDefaultAccounts, resolveLogin } from '../../shared/home/default-accounts.ts'
 import { createKeyedMutex, trackPending } from '../util/concurrency.ts'
@@ -15,6 +17,7 @@ import { Logins } from './login/login.ts'
 import { importLogin } from './login/save-grant.ts'
 import { createLogOut } from './logout/logout.ts'
 import { Revocations } from './logout/revocations.ts'
+import { adoptClients } from './providers/client-store.ts'
 import { createDiscover } from './providers/discovery.ts'
 import { createRoutes } from './routes.ts'
 import { Sealing } from './sealing.ts'
@@ -80,6 +83,8 @@ export class OAuth implements Tokens {
     const { home, isReplaced } = this.#dependencies
     const defaults = request.isExact ? {} : await readDefaultAccounts(home)
     const provider = resolveLogin(name, defaults)
+    const { gitOrigin } = request
+    if (gitOrigin !== undefined) this.#requireGitHost(provider, gitOrigin)
     try {
       return await this.#sealing.retry(() => this.#tokens.access(provider, request))
     } catch (error) {
@@ -89,6 +94,18 @@ export class OAuth implements Tokens {
       if (error.code !== 'stopping' || !(await isReplaced?.())) throw error
       return this.#tokens.stored(provider, request)
     }
+  }
+
+  /** git reads gateway.yaml itself, and an invalid file changes nothing here. */
+  #requireGitHost(login: string, gitOrigin: string): void {
+    const provider = getProviderName(login)
+    const hosts = gitHosts(this.#dependencies.gateway)
+    if (hosts.some((host) => host.origin === gitOrigin && host.provider === provider)) return
+    throw new DoorwardError(
+      'config-invalid',
+      `the configuration that is in use has no login of ${provider} for git at this host`,
+      { hint: 'doorward config check', about: { provider } },
+    )
   }
 
   async tokens(): Promise<TokenSummary[]> {
@@ -110,6 +127,7 @@ export class OAuth implements Tokens {
 
   /** Recovers from a crash; refreshes tokens and tries revocations in the background from now on. */
   async start(): Promise<void> {
+    await adoptClients(this.#dependencies.home, this.#dependencies.gateway)
     await this.#sealing.start()
   }
 

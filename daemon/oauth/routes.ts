@@ -73,6 +73,7 @@ export const createRoutes = ({
     const request = {
       minValidityMs: readSeconds(ctx, 'min_validity'),
       isExact: ctx.query['exact'] === 'true',
+      gitOrigin: readText(ctx, 'git_origin'),
       asker: parseAsker(ctx.get('user-agent')),
     }
     answer(ctx, 200, await access(providerIn(ctx), request))
@@ -110,6 +111,13 @@ const readSeconds = (ctx: RouterContext, name: string): number | undefined => {
   if (text === undefined) return undefined
   if (typeof text === 'string' && /^\d{1,8}$/.test(text)) return Number(text) * 1000
   throw new DoorwardError('request-invalid', `${name}: a whole number of seconds`)
+}
+
+/** A query parameter; undefined where it is not given. */
+const readText = (ctx: RouterContext, name: string): string | undefined => {
+  const text = ctx.query[name]
+  if (text === undefined || typeof text === 'string') return text
+  throw new DoorwardError('request-invalid', `${name}: once`)
 }
 
 /** Aborted when the client closes its connection. */

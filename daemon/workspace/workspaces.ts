@@ -164,6 +164,7 @@ export class Workspaces {
     try {
       const { accessToken } = await this.#parts.access(name, {
         minValidityMs: tokenValidityMs,
+        gitOrigin: host.origin,
         asker: 'workspace',
       })
       // The same user names as in `git-credential`.

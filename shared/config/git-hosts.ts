@@ -17,15 +17,15 @@ export type GitQuestion = {
   readonly username: string | undefined
 }
 
-const builtIn = 'https://github.com/login/oauth/authorize'
+const builtIn = 'https://github.com/login/oauth/access_token'
 
 /** Gists are repositories of the same account on their own host. */
 const gitHubOrigins = ['https://github.com', 'https://gist.github.com']
 
 /**
  * The origins that get a provider's tokens. Of every provider those of its `git_hosts`; of github and of other
- * providers with its dialect also the host of the authorization endpoint in gateway.yaml. Plain http only on
- * loopback; where github itself logs in on loopback (a proxy, a test), its tokens are still for github.com.
+ * providers with its dialect also the host of the token endpoint in gateway.yaml, which is the server that a login
+ * belongs to. Plain http only on loopback; where github itself logs in on loopback (a proxy, a test), its tokens are still for github.com.
  */
 export const gitHosts = (gateway: unknown): GitHost[] => {
   const providers = getValue(gateway, 'providers')
@@ -42,7 +42,7 @@ export const gitHosts = (gateway: unknown): GitHost[] => {
   )
   const ofDialect = [...new Set(['github', ...speakers])].flatMap((provider) => {
     const address =
-      textOf(provider, 'authorization_endpoint') ??
+      textOf(provider, 'token_endpoint') ??
       textOf(provider, 'issuer') ??
       (provider === 'github' ? builtIn : '')
     if (!URL.canParse(address)) return []

@@ -34,7 +34,9 @@ export const exec = async (
       const names = [...new Set(requested.map(({ provider }) => provider))]
       // allSettled: no request may still run after another one failed.
       const results = await Promise.allSettled(
-        names.map(async (name) => fetchAccessToken(client, name, minValidity)),
+        names.map(async (name) =>
+          fetchAccessToken(client, name, { minValiditySeconds: minValidity }),
+        ),
       )
       return new Map(names.map((name, index) => [name, unwrapToken(results[index])]))
     },

@@ -42,7 +42,10 @@ export const gitCredential = async (
     async (client) => {
       const login = await findLogin(client, known.provider, question.username)
       const name = login ?? known.provider
-      const found = await fetchAccessToken(client, name, undefined, login !== undefined)
+      const found = await fetchAccessToken(client, name, {
+        isExact: login !== undefined,
+        gitOrigin: known.origin,
+      })
       return { ...found, isAccountNamed: login !== undefined }
     },
     {
@@ -113,8 +116,7 @@ export const gatewayValue = async (home: Home): Promise<unknown> => {
   })
   // git calls twice per push, so the YAML parser is loaded only for a file that may name a host. Comment
   // lines name none; elsewhere a # may be part of a value, and a backslash part of a name.
-  if (!/^(?![ \t]*#).*(authorization_endpoint|issuer|dialect|git_hosts|\\)/m.test(text))
-    return undefined
+  if (!/^(?![ \t]*#).*(token_endpoint|issuer|dialect|git_hosts|\\)/m.test(text)) return undefined
   const { readYaml } = await import('../../../shared/config/yaml.ts')
   const { value, problems } = readYaml(path, text)
   if (problems.length === 0) return value

@@ -67,7 +67,7 @@ const getGitHubHost = (gateway: unknown): string => {
   const host = hosts.includes('github.com') ? 'github.com' : hosts[0]
   if (host !== undefined) return host
   throw new DoorwardError('provider-misconfigured', 'the host of github is not known', {
-    hint: 'check authorization_endpoint of providers.github in gateway.yaml',
+    hint: 'check token_endpoint of providers.github in gateway.yaml',
   })
 }
 

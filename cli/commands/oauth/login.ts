@@ -170,7 +170,7 @@ export const loginBefore = async (
   if (!token) return undefined
   const whose = token.account ? ` as ${toPlainLine(token.account.name)}` : ''
   return token.status === 'needs-login'
-    ? `the login to ${provider}${whose} has expired; this login replaces it`
+    ? `the login to ${provider}${whose} can no longer be used; this login replaces it`
     : `you are logged in to ${provider}${whose}; this login replaces it`
 }
 

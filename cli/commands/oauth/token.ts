@@ -40,7 +40,7 @@ export const printToken = async (
   const provider = parseProviderName(typed)
   const answer = await withNextDaemon(
     context,
-    async (client) => fetchAccessToken(client, provider, minValidity),
+    async (client) => fetchAccessToken(client, provider, { minValiditySeconds: minValidity }),
     { reads: true },
   )
   const left = answer.expiresAt ? Date.parse(answer.expiresAt) - Date.now() : Infinity

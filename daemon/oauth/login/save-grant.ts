@@ -8,6 +8,7 @@ import { inspectToken } from '../dialects/github.ts'
 import { isOtherAccount, toPendingRevocation } from '../logout/revoke.ts'
 import { rememberLoginClient } from '../providers/client-store.ts'
 import type { Endpoints } from '../providers/discovery.ts'
+import { toLoginServer } from '../providers/login-server.ts'
 import { findProvider } from '../providers/providers.ts'
 import { requestOptions, toText } from '../providers/request.ts'
 import type { Quirks } from '../providers/templates.ts'
@@ -110,6 +111,7 @@ export const importLogin = async (
     obtainedAt: now,
     loggedInAt: now,
     clientId: 'gh',
+    server: toLoginServer(provider),
     importedFrom: 'gh',
   }
   const replaced = await services.withLock(provider.name, () =>

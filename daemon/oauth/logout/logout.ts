@@ -5,6 +5,7 @@ import type { Home } from '../../../shared/home/home.ts'
 import type { Revocation } from '../dialects/dialect.ts'
 import { getDialect } from '../dialects/dialects.ts'
 import { findClient, forgetClient, keepClientForAccounts } from '../providers/client-store.ts'
+import { findServerError, withServer } from '../providers/login-server.ts'
 import { findProvider } from '../providers/providers.ts'
 import type { OAuthServices } from '../services.ts'
 import { notLoggedIn } from '../tokens/refresh.ts'
@@ -56,8 +57,10 @@ const forgetLoginClient = async (home: Home, login: string): Promise<boolean> =>
 
 const logOut = async (services: LogoutServices, provider: string): Promise<Logout> => {
   const { log, announce } = services.dependencies
-  const revoked = await revokeLogin(services, await readRecord(services, provider))
-  const { revokedAtProvider, detail } = await removeLogin(services, provider, revoked)
+  const record = await readRecord(services, provider)
+  const revoked = await revokeLogin(services, record)
+  const login = { provider, server: record?.server }
+  const { revokedAtProvider, detail } = await removeLogin(services, login, revoked)
   services.tokens.changed(provider)
   log.info({ provider, revokedAtProvider }, 'logged out')
   announce({ what: 'logout', provider, state: 'done', ...(detail ? { detail } : {}) })
@@ -98,11 +101,13 @@ const revokeLogin = async (
   if (!record) return notRevoked('the token file was damaged, so that nothing could be revoked')
   if (record.importedFrom !== undefined)
     return notRevoked(`nothing was revoked, because ${record.importedFrom} uses this token too`)
+  const error = findServerError(record, gateway)
+  if (error) return notRevoked(`nothing was revoked, because ${error.message}`)
   try {
     const provider = findProvider(record.provider, gateway)
     // Only the client that got the tokens can revoke them.
     const client = await findClient(home, provider, env, { clientId: record.clientId })
-    const pending = toPendingRevocation(record, client, 'grant')
+    const pending = toPendingRevocation(withServer(record, gateway), client, 'grant')
     const accounts = await readAccounts(home, provider.name).catch(() => [])
     const others = accounts.filter((other) => other.provider !== provider.name)
     const ended = getEndedBy(pending, others, getDialect(provider)).map((other) => other.provider)
@@ -117,15 +122,16 @@ const revokeLogin = async (
 /** Keeps for later what could not be revoked, and removes the token file. */
 const removeLogin = async (
   { dependencies: { home, gateway }, revocations }: LogoutServices,
-  provider: string,
+  login: Pick<TokenRecord, 'provider' | 'server'>,
   { revocation, pending }: RevokedLogin,
 ): Promise<Revocation> => {
+  const { provider } = login
   if (revocation.revokedAtProvider) {
     await removeToken(home, provider)
     return revocation
   }
   const why = revocation.detail ?? 'not revoked'
-  const manually = `you can revoke the access ${describeManualWay(provider, gateway)}`
+  const manually = `you can revoke the access ${describeManualWay(login, gateway)}`
   if (!revocation.isWorthRetry || !pending) {
     await removeToken(home, provider)
     return { revokedAtProvider: false, detail: `${why}; ${manually}` }

@@ -6,6 +6,7 @@ import { isLoginName } from '../../../shared/config/name-forms.ts'
 import { DoorwardError, systemCode } from '../../../shared/errors.ts'
 import { syncFolder, writeFileAtomic } from '../../../shared/home/files.ts'
 import { type Home, readSecretFile } from '../../../shared/home/home.ts'
+import { loginServerSchema } from '../providers/login-server.ts'
 import { openTokenFile, type TokenHome } from '../tokens/keychain.ts'
 
 /**
@@ -21,6 +22,8 @@ const pendingRevocationSchema = z.looseObject({
   }),
   /** The client the tokens belong to, with its secret: the remembered client may be forgotten by now. */
   client: z.object({ clientId: z.string().min(1), clientSecret: z.string().min(1).optional() }),
+  /** The server that gave the tokens, the only one that gets them; undefined in files of earlier versions. */
+  server: loginServerSchema.optional(),
   account: z.object({ id: z.string(), name: z.string() }).nullable(),
   extent: z.enum(['grant', 'tokens']),
   since: z.iso.datetime(),

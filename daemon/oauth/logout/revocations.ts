@@ -7,6 +7,7 @@ import type { OAuthDependencies } from '../dependencies.ts'
 import type { Revocation } from '../dialects/dialect.ts'
 import { getDialect } from '../dialects/dialects.ts'
 import type { Discover } from '../providers/discovery.ts'
+import { findServerError, withServer } from '../providers/login-server.ts'
 import { findProvider, type Provider } from '../providers/providers.ts'
 import { readAccounts, readToken, removeToken } from '../tokens/token-store.ts'
 import {
@@ -158,8 +159,9 @@ export class Revocations {
   }
 
   /** Asks the provider once, and keeps or removes the file by its answer. */
-  async #attempt(pending: PendingRevocation, name?: string): Promise<void> {
-    const { home } = this.#dependencies
+  async #attempt(kept: PendingRevocation, name?: string): Promise<void> {
+    const { home, gateway } = this.#dependencies
+    const pending = withServer(kept, gateway)
     const provider = getProviderName(pending.provider)
     const isPaused = [...this.#pendingLogins].some((login) => login.provider === provider)
     if (this.#closing.signal.aborted || (isPaused && name !== undefined)) return
@@ -181,11 +183,13 @@ export class Revocations {
   /** Undefined where nothing may be revoked because of a newer login. */
   async #revoke(pending: PendingRevocation): Promise<Revocation | undefined> {
     const { home, gateway } = this.#dependencies
+    const error = findServerError(pending, gateway)
+    // gateway.yaml may name the server again tomorrow.
+    if (error) return { ...notAsked(error), isWorthRetry: true }
     let provider: Provider
     try {
       provider = findProvider(pending.provider, gateway)
     } catch (error) {
-      // gateway.yaml may name the provider again tomorrow.
       return { ...notAsked(error), isWorthRetry: true }
     }
     const logins = await readAccounts(home, provider.name)
@@ -193,10 +197,8 @@ export class Revocations {
     return revoke(this.#discover, provider, pending, logins, this.#closing.signal)
   }
 
-  #report(
-    { provider, account, since, lastFailure }: PendingRevocation,
-    revocation: Revocation | undefined,
-  ): void {
+  #report(pending: PendingRevocation, revocation: Revocation | undefined): void {
+    const { provider, account, since, lastFailure } = pending
     const { log, announce, gateway } = this.#dependencies
     if (!revocation)
       return log.info({ provider }, 'tokens are not revoked: that would end the newer login')
@@ -216,17 +218,20 @@ export class Revocations {
       provider,
       state: 'failed',
       code: isWorthRetry ? 'provider-unavailable' : 'provider-refused',
-      detail: `the tokens of an earlier login are not revoked: ${why}; you can revoke the access ${describeManualWay(provider, gateway)}`,
+      detail: `the tokens of an earlier login are not revoked: ${why}; you can revoke the access ${describeManualWay(pending, gateway)}`,
     })
   }
 }
 
 const describePending = (
-  { provider, since, lastFailure }: PendingRevocation,
+  pending: PendingRevocation,
   gateway: OAuthDependencies['gateway'],
-): StatusProblem => ({
-  code: 'revocation-pending',
-  detail: `the tokens of an earlier login at ${provider} are not revoked yet${lastFailure === undefined ? '' : `: ${lastFailure}`}`,
-  hint: `nothing to do: it is tried again until ${getLastDay(Date.parse(since))}; by hand you can do it ${describeManualWay(provider, gateway)}`,
-  about: { provider },
-})
+): StatusProblem => {
+  const { provider, since, lastFailure } = pending
+  return {
+    code: 'revocation-pending',
+    detail: `the tokens of an earlier login at ${provider} are not revoked yet${lastFailure === undefined ? '' : `: ${lastFailure}`}`,
+    hint: `nothing to do: it is tried again until ${getLastDay(Date.parse(since))}; by hand you can do it ${describeManualWay(pending, gateway)}`,
+    about: { provider },
+  }
+}

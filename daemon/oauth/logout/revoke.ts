@@ -6,6 +6,7 @@ import type { Revocation } from '../dialects/dialect.ts'
 import { getDialect } from '../dialects/dialects.ts'
 import type { Client } from '../providers/client-store.ts'
 import type { Discover } from '../providers/discovery.ts'
+import { describeServer, findServerError } from '../providers/login-server.ts'
 import { findProvider, type Provider } from '../providers/providers.ts'
 import type { TokenRecord } from '../tokens/token-record.ts'
 import type { PendingRevocation } from './revocation-store.ts'
@@ -48,7 +49,7 @@ export const notAsked = (error: unknown): Revocation => ({
 
 /** The tokens of a record as they are kept until the provider has revoked them. */
 export const toPendingRevocation = (
-  { provider, accessToken, refreshToken, account }: TokenRecord,
+  { provider, accessToken, refreshToken, account, server }: TokenRecord,
   client: Client,
   extent: PendingRevocation['extent'],
 ): PendingRevocation => ({
@@ -56,6 +57,7 @@ export const toPendingRevocation = (
   provider,
   tokens: { accessToken, refreshToken },
   client,
+  server,
   account,
   extent,
   since: new Date().toISOString(),
@@ -102,13 +104,19 @@ export const isOtherAccount = (one: Account | null, other: Account | null): bool
   one.id !== other.id &&
   one.name.toLowerCase() !== other.name.toLowerCase()
 
-/** The page where a person can revoke the access, as the end of a sentence. */
-export const describeManualWay = (provider: string, gateway: Gateway): string => {
+/** Where a person can revoke the access, as the end of a sentence. */
+export const describeManualWay = (
+  login: Pick<TokenRecord, 'provider' | 'server'>,
+  gateway: Gateway,
+): string => {
+  const there = login.server ? `at ${describeServer(login.server)}` : 'there'
+  const elsewhere = `in your account settings ${there}`
+  if (findServerError(login, gateway)) return elsewhere
   try {
-    const { permissionsPage } = findProvider(provider, gateway)
-    if (permissionsPage) return `at ${permissionsPage}`
+    const { permissionsPage } = findProvider(login.provider, gateway)
+    return permissionsPage ? `at ${permissionsPage}` : 'in your account settings there'
   } catch {
     // No longer in gateway.yaml.
+    return elsewhere
   }
-  return 'in your account settings there'
 }

@@ -5,10 +5,20 @@ import { type ClientAuth, ClientSecretPost, None } from 'oauth4webapi'
 import { z } from 'zod'
 import type { StartLogin } from '../../../shared/api.ts'
 import { listSecrets } from '../../../shared/config/environment.ts'
+import { isLoginName } from '../../../shared/config/name-forms.ts'
+import type { Gateway } from '../../../shared/config/schema.ts'
 import { DoorwardError, systemCode } from '../../../shared/errors.ts'
 import { syncFolder, writeFileAtomic } from '../../../shared/home/files.ts'
 import { type Home, readSecretFile } from '../../../shared/home/home.ts'
 import type { Endpoints } from './discovery.ts'
+import {
+  describeServer,
+  findOtherAddress,
+  type LoginServer,
+  loginServerSchema,
+  toLoginServer,
+  withServer,
+} from './login-server.ts'
 import type { Provider } from './providers.ts'
 
 /** An OAuth client; without a secret it is a public one. */
@@ -17,10 +27,15 @@ export type Client = { readonly clientId: string; readonly clientSecret?: string
 const clientFileSchema = z.looseObject({
   clientId: z.string().min(1),
   clientSecret: z.string().min(1).optional(),
+  /** The server that knows it; undefined in files of earlier versions. */
+  server: loginServerSchema.optional(),
 })
 
+/** A client as its file has it. */
+type RememberedClient = Client & { readonly server?: LoginServer | undefined }
+
 /** Writes the client of a login to `clients/<provider>.json`, 0600, so that the next login needs no flags. */
-export const rememberClient = async (home: Home, provider: string, client: Client) => {
+export const rememberClient = async (home: Home, provider: string, client: RememberedClient) => {
   try {
     await writeFileAtomic(getFile(home, provider), `${JSON.stringify(client, null, 2)}\n`)
   } catch (error) {
@@ -47,16 +62,17 @@ export const rememberLoginClient = async (
   accounts: readonly ClientUser[],
 ): Promise<void> => {
   const { name, key } = provider
+  const own = { ...client, server: toLoginServer(provider) }
   const shared = await findClient(home, { ...provider, name: key }, env).catch(() => undefined)
   if (name !== key && shared) {
     const isShared =
       shared.clientId === client.clientId && shared.clientSecret === client.clientSecret
     if (isShared) await forgetClient(home, name)
-    else await rememberClient(home, name, client)
+    else await rememberClient(home, name, own)
     return
   }
   if (shared?.clientId !== client.clientId) await keepClientForAccounts(home, key, accounts)
-  await rememberClient(home, key, client)
+  await rememberClient(home, key, own)
 }
 
 /** Gives the provider's remembered client to its accounts that use it: it will be replaced or forgotten. */
@@ -86,13 +102,34 @@ export const forgetClient = async (home: Home, provider: string): Promise<boolea
   }
 }
 
+/**
+ * Ties the clients that an earlier version remembered to the servers that are configured now. A file that cannot be
+ * used stays as it is.
+ */
+export const adoptClients = async (home: Home, gateway: Gateway): Promise<void> => {
+  const files = await readdir(home.clients).catch(() => [])
+  for (const provider of files.map((name) => name.replace(/\.json$/, '')).filter(isLoginName)) {
+    const client = await rememberedClient(home, provider).catch(() => undefined)
+    const { server } = withServer({ provider, server: client?.server }, gateway)
+    if (!client || client.server || !server) continue
+    await rememberClient(home, provider, { ...client, server }).catch(() => undefined)
+  }
+}
+
 /** The client of the last login; undefined also for a file that is not valid. */
-const rememberedClient = async (home: Home, provider: string): Promise<Client | undefined> => {
+const rememberedClient = async (
+  home: Home,
+  provider: string,
+): Promise<RememberedClient | undefined> => {
   const text = await readSecretFile(getFile(home, provider))
   if (text === undefined) return undefined
   try {
-    const { clientId, clientSecret } = clientFileSchema.parse(JSON.parse(text))
-    return { clientId, ...(clientSecret === undefined ? {} : { clientSecret }) }
+    const { clientId, clientSecret, server } = clientFileSchema.parse(JSON.parse(text))
+    return {
+      clientId,
+      ...(clientSecret === undefined ? {} : { clientSecret }),
+      ...(server && { server }),
+    }
   } catch {
     return undefined
   }
@@ -100,8 +137,9 @@ const rememberedClient = async (home: Home, provider: string): Promise<Client | 
 
 /**
  * The client to use: from the request, else the account's own, else from gateway.yaml and its environment
- * variable, else from the provider's last login. A secret is only used with its own client id, and an empty
- * one means none. Throws `client-unknown`, which says how to get a client with this callback port.
+ * variable, else from the provider's last login. A secret is only used with its own client id, and a remembered
+ * client with its own server; an empty secret means none. Throws `client-unknown`, which says how to get a client
+ * with this callback port.
  */
 export const findClient = async (
   home: Home,
@@ -111,13 +149,21 @@ export const findClient = async (
   callbackPort?: number,
 ): Promise<Client> => {
   const isComplete = request.clientId !== undefined && request.clientSecret !== undefined
-  const remembered = (name: string) => (isComplete ? undefined : rememberedClient(home, name))
   const { name, key } = provider
+  const configuredServer = toLoginServer(provider)
+  let otherServer: LoginServer | undefined
+  const remembered = async (name: string): Promise<Client | undefined> => {
+    const client = isComplete ? undefined : await rememberedClient(home, name)
+    const isOther =
+      client?.server && findOtherAddress(client.server, configuredServer) !== undefined
+    if (isOther) otherServer = client.server
+    return isOther ? undefined : client
+  }
   const ofAccount = name === key ? undefined : await remembered(name)
   const configured = configuredClient(provider, env)
   const sources = [request, ofAccount ?? {}, configured, (await remembered(key)) ?? {}]
   const clientId = sources.find((source) => source.clientId)?.clientId
-  if (!clientId) throw clientUnknown(provider, callbackPort)
+  if (!clientId) throw clientUnknown(provider, callbackPort, otherServer)
   const own = sources.filter((source) => !source.clientId || source.clientId === clientId)
   const clientSecret = own.find((source) => source.clientSecret !== undefined)?.clientSecret
   return { clientId, ...(clientSecret ? { clientSecret } : {}) }
@@ -135,9 +181,13 @@ const getFile = (home: Home, provider: string): string => join(home.clients, `${
 
 /**
  * The error of a login without a client: what to create where, with which redirect URI, and the command that
- * then works. `callbackPort` is 0 for any free port.
+ * then works. `callbackPort` is 0 for any free port; `otherServer` is that of a remembered client.
  */
-export const clientUnknown = (provider: Provider, callbackPort = 0): DoorwardError => {
+export const clientUnknown = (
+  provider: Provider,
+  callbackPort = 0,
+  otherServer?: LoginServer,
+): DoorwardError => {
   const { name, title, app, clientPage } = provider
   const where = clientPage ?? title
   const uri = getRedirectUri(provider, callbackPort)
@@ -147,7 +197,9 @@ export const clientUnknown = (provider: Provider, callbackPort = 0): DoorwardErr
   const secret = app.secret === 'required' ? ' --client-secret-stdin' : ''
   return new DoorwardError(
     'client-unknown',
-    `no OAuth client is known for ${name}: a login needs one of your own`,
+    otherServer
+      ? `the remembered OAuth client of ${name} belongs to ${describeServer(otherServer)}, and is not sent to another server`
+      : `no OAuth client is known for ${name}: a login needs one of your own`,
     { hint: `${create}, then: doorward oauth login ${name} --client-id ID${secret}` },
   )
 }

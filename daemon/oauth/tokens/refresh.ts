@@ -11,6 +11,7 @@ import { standardAnswer, tokenRequestOptions } from '../dialects/token-endpoint.
 import { type Client, clientAuthentication, findClient } from '../providers/client-store.ts'
 import type { Discover, Endpoints } from '../providers/discovery.ts'
 import { explain, getOAuthError, providerError } from '../providers/errors.ts'
+import { requireSameServer, withServer } from '../providers/login-server.ts'
 import { findProvider, type Provider } from '../providers/providers.ts'
 import { neverArrived } from '../providers/request.ts'
 import { type Grant, toGrant, refreshedRecord, type TokenRecord } from './token-record.ts'
@@ -107,14 +108,15 @@ export const createRefresh = (
   const refresh: Refresh = (name) =>
     withLock(name, async () => {
       const waiting = unsaved.get(name)
-      if (waiting) return save(waiting)
+      if (waiting) return save(withServer(waiting, gateway))
       const record = await readToken(home, name)
       if (!record) throw notLoggedIn(name)
       if (record.refreshToken === undefined || record.ended) throw needsLogin(record)
-      return send(record, record.refreshToken)
+      return send(withServer(record, gateway), record.refreshToken)
     })
 
   const send = async (record: TokenRecord, refreshToken: string): Promise<TokenRecord> => {
+    requireSameServer(record, gateway)
     const provider = findProvider(record.provider, gateway)
     // Only the client that got the tokens can refresh them.
     const client = await findClient(home, provider, env, { clientId: record.clientId })

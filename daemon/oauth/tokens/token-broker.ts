@@ -6,13 +6,14 @@ import { DoorwardError } from '../../../shared/errors.ts'
 import type { KeyedMutex } from '../../util/concurrency.ts'
 import type { OAuthDependencies, OAuthEvent, TokenRequest, Tokens } from '../dependencies.ts'
 import type { Discover } from '../providers/discovery.ts'
+import { requireSameServer, withServer } from '../providers/login-server.ts'
 import { findProvider } from '../providers/providers.ts'
 import { CrashRecovery, type Leftover, recoverFile, recoverFiles } from './crash-recovery.ts'
 import { refreshedEvent, RefreshScheduler } from './refresh-scheduler.ts'
 import { isFromFuture, isRenewable, validityMs, wantedMs } from './refresh-time.ts'
 import { createRefresh, needsLogin, notLoggedIn } from './refresh.ts'
 import type { TokenRecord } from './token-record.ts'
-import { TokenCache, tokenProviders } from './token-store.ts'
+import { readToken, TokenCache, tokenProviders, writeToken } from './token-store.ts'
 import { withDeadline } from '../../../shared/deadline.ts'
 
 /** How long a reader waits for a refresh while the stored token is still valid. */
@@ -140,9 +141,28 @@ export class TokenBroker implements Tokens {
 
   async #resume(providers: readonly string[]): Promise<void> {
     const waiting: string[] = []
-    for (const provider of providers)
+    for (const provider of providers) {
+      await this.#adopt(provider)
       if (!(await this.#recovery.resume(provider))) waiting.push(provider)
+    }
     this.#waitingLogins = waiting
+  }
+
+  /**
+   * Ties a login of an earlier version to the server that is configured now, once. At the start, so that a later
+   * change of the configuration finds it tied.
+   */
+  async #adopt(provider: string): Promise<void> {
+    const { home, gateway, log } = this.#dependencies
+    const adopt = async (): Promise<void> => {
+      const record = await readToken(home, provider)
+      const adopted = record && withServer(record, gateway)
+      if (!adopted || adopted === record) return
+      await writeToken(home, adopted)
+      log.info({ provider, server: adopted.server }, 'the login is tied to its server from now on')
+    }
+    // A file that cannot be used is reported elsewhere, and tied at its next use.
+    await this.#withLock(provider, adopt).catch(() => undefined)
   }
 
   #reportRecovered(provider: string): void {
@@ -158,6 +178,7 @@ export class TokenBroker implements Tokens {
   }
 
   #issue(record: TokenRecord, provider: string, { asker }: TokenRequest): AccessToken {
+    requireSameServer(record, this.#dependencies.gateway)
     this.#accessLog.add(provider, asker)
     this.#dependencies.count?.('token-given', provider)
     const { accessToken, tokenType, expiresAt, scopes } = record
@@ -175,6 +196,8 @@ export class TokenBroker implements Tokens {
       findProvider(provider, this.#dependencies.gateway)
       throw notLoggedIn(provider)
     }
+    // A running refresh does it, and must not be waited for.
+    if (stored && !stored.server && !this.#scheduler.running(provider)) await this.#adopt(provider)
     if (!stored || !isFreshEnough(stored, minValidityMs, Date.now()))
       return this.#refreshed(provider, stored)
     if (!this.#scheduler.isEndingToken(provider)) return stored
@@ -188,6 +211,7 @@ export class TokenBroker implements Tokens {
   }
 
   async #refreshed(provider: string, stored: TokenRecord | undefined): Promise<TokenRecord> {
+    if (stored) requireSameServer(stored, this.#dependencies.gateway)
     const isValid = stored !== undefined && validityMs(stored, Date.now()) > 0
     if (stored && !isRenewable(stored)) throw needsLogin(stored)
     if (stored && this.#scheduler.isJustRefreshed(stored)) return stored

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import type { Account, TokenSummary } from '../../../shared/api.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import type { Client } from '../providers/client-store.ts'
+import { loginServerSchema, toLoginServer } from '../providers/login-server.ts'
 import type { Provider } from '../providers/providers.ts'
 
 /** One file in `tokens/`. Fields of a newer version are kept. */
@@ -20,6 +21,8 @@ export const tokenRecordSchema = z.looseObject({
   importedFrom: z.literal('gh').optional(),
   /** The client the tokens belong to: only it can refresh or revoke them. */
   clientId: z.string().min(1),
+  /** The server that gave the tokens; undefined in records of earlier versions. */
+  server: loginServerSchema.optional(),
   /** The scopes that the login requested; `scopes` are those it was granted. */
   requestedScopes: z.array(z.string()).optional(),
   /** True where they were chosen for the login instead of the provider's default. */
@@ -35,7 +38,7 @@ export type TokenRecord = z.infer<typeof tokenRecordSchema>
 
 /** The scopes that a login requested, and its client. */
 type LoginRequest = {
-  readonly provider: Pick<Provider, 'name'>
+  readonly provider: Provider
   readonly client: Client
   readonly scopes: readonly string[]
   readonly areScopesChosen: boolean
@@ -54,6 +57,7 @@ export const toTokenRecord = (
   scopes: [...(grant.scopes ?? scopes)],
   ...toTokens(grant, obtainedAt, grant.refreshToken !== undefined),
   clientId: client.clientId,
+  server: toLoginServer(provider),
   requestedScopes: [...scopes],
   ...(areScopesChosen && { scopesChosen: true }),
   loggedInAt: new Date(obtainedAt).toISOString(),

@@ -209,7 +209,10 @@ describe('accounts of one provider', () => {
     await logIn('mine@own', { clientId: server.clients.public })
     assert.deepEqual(await filesIn(app.home.clients), ['mine.json', 'mine@own.json'])
     await logIn('mine', { clientId: server.clients.public })
-    assert.deepEqual(await read('clients/mine@first.json'), confidential)
+    assert.deepEqual(await read('clients/mine@first.json'), {
+      ...confidential,
+      server: { issuer: server.issuer },
+    })
     assert.equal((await access('mine@first', '?min_validity=86400')).status, 200)
     await app.send('DELETE', '/oauth/tokens/mine?forget=true')
     assert.deepEqual(await filesIn(app.home.clients), ['mine@first.json', 'mine@own.json'])

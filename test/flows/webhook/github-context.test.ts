@@ -55,7 +55,7 @@ describe('the context that GitHub has of an event', () => {
     const home = await temporaryHome({
       gateway: `
 oauth: { callback_port: 0 }
-providers: { github: { authorization_endpoint: "${git.origin}/authorize" } }
+providers: { github: { token_endpoint: "${git.origin}/token" } }
 targets: { github: { api_url: "${api.origin}" } }
 `,
       agents: `agents:\n  held: { kind: http, url: "${agent.url}" }\n`,

@@ -47,7 +47,7 @@ describe('a rule with a workspace', () => {
     const mark = JSON.stringify(join(folder, 'mark'))
     const workspace = `workspace: { repo: '{{event.repo}}', ref: '{{event.ref}}', base: main }`
     home = await temporaryHome({
-      gateway: `oauth: { callback_port: 0 }\nproviders: { github: { authorization_endpoint: "${server.origin}/authorize" }, gitlab: { git_hosts: ["${new URL(addressOf(silent)).host}"] } }\n`,
+      gateway: `oauth: { callback_port: 0 }\nproviders: { github: { token_endpoint: "${server.origin}/token" }, gitlab: { git_hosts: ["${new URL(addressOf(silent)).host}"] } }\n`,
       agents: `
 agents:
   list: { kind: command, command: ${program(`console.log(process.cwd()); console.log(require('fs').readdirSync('.').join())`)} }

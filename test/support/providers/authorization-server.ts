@@ -12,6 +12,8 @@ export type AuthorizationServer = {
   readonly secret: string
   /** Every token endpoint request, by its parameters: what was really sent. */
   readonly tokenRequests: URLSearchParams[]
+  /** Every request, by its path. */
+  readonly paths: string[]
   /** What the person does when asked; `page` shows a page with buttons instead. */
   answer: 'consent' | 'deny' | 'page'
   /** True while the server knows and honours this refresh token. */
@@ -62,6 +64,8 @@ export const startAuthorizationServer = async (
   })
   const state: { answer: AuthorizationServer['answer'] } = { answer: 'consent' }
   const tokenRequests: URLSearchParams[] = []
+  const paths: string[] = []
+  server.on('request', ({ url }) => void paths.push(url ?? ''))
   const answered = new EventEmitter()
   serve(
     server,
@@ -78,6 +82,7 @@ export const startAuthorizationServer = async (
     secret,
     clients: { public: 'public', confidential: 'confidential' },
     tokenRequests,
+    paths,
     get answer() {
       return state.answer
     },

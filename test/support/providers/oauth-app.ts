@@ -34,6 +34,8 @@ export type OAuthApp = {
   readonly ended: (loginId: string) => Promise<Login>
   /** The first event that fits, told already or to come. */
   readonly untilEvent: (fits: (event: OAuthEvent) => boolean) => Promise<OAuthEvent>
+  /** Uses another gateway.yaml from now on, as a daemon does when the file is saved. */
+  readonly configure: (gateway: object) => void
   readonly close: () => Promise<void>
 }
 
@@ -54,9 +56,10 @@ export const startOAuthApp = async (options: {
   const write = (fields: object, message: string) => {
     logLines.push(JSON.stringify({ ...fields, message }))
   }
+  const gateway = gatewayOf(options.gateway)
   const oauth = new OAuth({
     home,
-    gateway: gatewayOf(options.gateway),
+    gateway,
     env: options.env ?? {},
     log: { info: write, warn: write, error: write },
     announce: (event) => {
@@ -105,6 +108,10 @@ export const startOAuthApp = async (options: {
         if (found) return found
         await once(announced, 'event')
       }
+    },
+    configure: (next) => {
+      Object.assign(gateway, gatewayOf(next))
+      oauth.configured()
     },
     close: async () => {
       await oauth.close()

@@ -29,7 +29,7 @@ export const startPullRequest = async (
     git,
     gateway: `
 oauth: { callback_port: 0 }
-providers: { github: { authorization_endpoint: "${git.origin}/authorize" } }
+providers: { github: { token_endpoint: "${git.origin}/token" } }
 targets: { github: { api_url: "${git.origin}/api/v3" } }
 `,
     push: async (files, action) => {

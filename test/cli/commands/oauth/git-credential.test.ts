@@ -74,7 +74,10 @@ describe('cli: oauth git-credential', () => {
     const asked = server.calls.filter(({ path }) => path.includes('/access'))
     assert.deepEqual(
       [asked.at(0), asked.at(-1)].map((request) => request?.path),
-      ['/oauth/tokens/github/access?exact=true', '/oauth/tokens/github/access'],
+      [
+        '/oauth/tokens/github/access?exact=true&git_origin=https%3A%2F%2Fgithub.com',
+        '/oauth/tokens/github/access?git_origin=https%3A%2F%2Fgithub.com',
+      ],
     )
   })
 
@@ -134,7 +137,7 @@ describe('cli: oauth git-credential', () => {
     const file = join(enterprise.home.config, 'gateway.yaml')
     await writeFile(
       file,
-      'providers:\n  github: { authorization_endpoint: "https://ghe.example.com/login/oauth/authorize" }\n  work: { dialect: github, issuer: "https://work.example.com" }\n',
+      'providers:\n  github: { token_endpoint: "https://ghe.example.com/login/oauth/access_token" }\n  work: { dialect: github, issuer: "https://work.example.com" }\n',
     )
     const host = async (name: string) =>
       (await call('get', `protocol=https\nhost=${name}\n`, enterprise)).stdout
@@ -150,10 +153,10 @@ describe('cli: oauth git-credential', () => {
   it('finds the host of a login wherever YAML lets it stand', async () => {
     const enterprise = await serve({ github: {} })
     const file = join(enterprise.home.config, 'gateway.yaml')
-    const endpoint = 'https://ghe.example.com/login/oauth/authorize'
+    const endpoint = 'https://ghe.example.com/login/oauth/access_token'
     for (const text of [
-      `providers: { github: { client_id: 'a#b', authorization_endpoint: '${endpoint}' } }\n`,
-      `providers: { github: { "authorization\\x5Fendpoint": '${endpoint}' } }\n`,
+      `providers: { github: { client_id: 'a#b', token_endpoint: '${endpoint}' } }\n`,
+      `providers: { github: { "token\\x5Fendpoint": '${endpoint}' } }\n`,
     ]) {
       await writeFile(file, text)
       assert.equal((await call('get', `${github}\n`, enterprise)).stdout, '', text)
@@ -208,7 +211,7 @@ describe('cli: oauth git-credential', () => {
         const own = await serve({ github: {} })
         await writeFile(
           join(own.home.config, 'gateway.yaml'),
-          `providers: { github: { authorization_endpoint: "${repository.origin}/authorize" } }\n`,
+          `providers: { github: { token_endpoint: "${repository.origin}/token" } }\n`,
         )
         const git = await gitWith(own.home, repository.origin)
         const listed = await git(['ls-remote', repository.url])

@@ -17,9 +17,9 @@ describe('gitHosts', () => {
 
   it('is the host of an Enterprise in its place, and of each provider that speaks like github', () => {
     const providers = {
-      github: { authorization_endpoint: 'https://ghe.example.com/login/oauth/authorize' },
+      github: { token_endpoint: 'https://ghe.example.com/login/oauth/access_token' },
       work: { dialect: 'github', issuer: 'https://work.example.com:8443/login/oauth' },
-      slackish: { dialect: 'slack', authorization_endpoint: 'https://slack.example.com/x' },
+      slackish: { dialect: 'slack', token_endpoint: 'https://slack.example.com/x' },
       empty: { dialect: 'github' },
     }
     assert.deepEqual(gitHosts({ providers }), [
@@ -29,11 +29,11 @@ describe('gitHosts', () => {
   })
 
   it('takes plain http on loopback alone', () => {
-    const at = (authorization_endpoint: string) =>
-      gitHosts({ providers: { work: { dialect: 'github', authorization_endpoint } } })
+    const at = (token_endpoint: string) =>
+      gitHosts({ providers: { work: { dialect: 'github', token_endpoint } } })
         .filter(({ provider }) => provider === 'work')
         .map(({ origin }) => origin)
-    assert.deepEqual(at('http://127.0.0.1:8080/authorize'), ['http://127.0.0.1:8080'])
+    assert.deepEqual(at('http://127.0.0.1:8080/token'), ['http://127.0.0.1:8080'])
     for (const address of ['http://ghe.example.com/a', 'file:///etc', 'nonsense'])
       assert.deepEqual(at(address), [])
   })
@@ -61,10 +61,10 @@ describe('gitHosts', () => {
   })
 
   it('is still github.com where github logs in on this machine', () => {
-    const at = (authorization_endpoint: string) =>
-      gitHosts({ providers: { github: { authorization_endpoint } } }).map(({ origin }) => origin)
+    const at = (token_endpoint: string) =>
+      gitHosts({ providers: { github: { token_endpoint } } }).map(({ origin }) => origin)
     for (const origin of ['http://127.0.0.1:8080', 'http://localhost:1', 'https://[::1]:8443'])
-      assert.deepEqual(at(`${origin}/authorize`), [
+      assert.deepEqual(at(`${origin}/token`), [
         origin,
         'https://github.com',
         'https://gist.github.com',
@@ -75,7 +75,7 @@ describe('gitHosts', () => {
 
 describe('hostAt', () => {
   const hosts = gitHosts({
-    providers: { ghe: { dialect: 'github', authorization_endpoint: 'http://127.0.0.1:8080/a' } },
+    providers: { ghe: { dialect: 'github', token_endpoint: 'http://127.0.0.1:8080/a' } },
   })
 
   it('finds the provider of exactly this protocol, host and port', () => {

@@ -44,7 +44,7 @@ describe('cli: oauth login', () => {
       [{ status: 'expired', account: null }, /^you are logged in to github; this login replaces/],
       [
         { status: 'needs-login', account: ada },
-        /^the login to github as ada has expired; this login/,
+        /^the login to github as ada can no longer be used; this login/,
       ],
     ] as const
     for (const [token, expected] of cases) {
