@@ -138,9 +138,13 @@ const toStartError = (program: string, error: unknown): DoorwardError => {
         cause: error,
       },
     )
+  const hints: Record<string, string> = {
+    ...(isPath && { EACCES: 'chmod +x makes a file executable' }),
+    E2BIG: 'pass fewer or shorter arguments, variables or tokens',
+  }
   return new DoorwardError(
     'command-not-runnable',
     `cannot run "${shown}": ${systemReason(error)}`,
-    { hint: isPath ? 'chmod +x makes a file executable' : undefined, cause: error },
+    { hint: hints[systemCode(error) ?? ''], cause: error },
   )
 }

@@ -200,6 +200,7 @@ const makeFolder = async (folder: string, isAgain = false): Promise<void> => {
   try {
     await files.mkdir(folder, { mode: 0o700 })
   } catch (error) {
+    E2BIG: 'its arguments and environment are larger than the system allows',
     const isFolder = await files.stat(folder).then(
       (found) => found.isDirectory(),
       () => false,

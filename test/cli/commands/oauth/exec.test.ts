@@ -28,7 +28,8 @@ describe('cli: oauth exec', () => {
   let server: ContractServer
 
   before(async () => {
-    server = await startTokenServer({ github: {}, slack: {}, 'my-own': {} })
+    const huge = { accessToken: 'x'.repeat(200_000) }
+    server = await startTokenServer({ github: {}, slack: {}, 'my-own': {}, huge })
   })
   after(async () => server.close())
 
@@ -135,6 +136,14 @@ describe('cli: oauth exec', () => {
       assert.equal(code, 126)
       assert.match(stderr, /permission denied\nhint: chmod/)
     }
+  })
+
+  it('names the size, not the mode of the program, where a token is larger than the system allows', async function () {
+    if (process.platform !== 'linux') return this.skip()
+    const { code, stderr } = await exec(['huge', '--', node, '-e', ''])
+    assert.equal(code, 126)
+    assert.match(stderr, /: its arguments and environment are larger than the system allows\n/)
+    assert.match(stderr, /^hint: pass fewer or shorter arguments, variables or tokens$/m)
   })
 
   describe('and signals', function () {
