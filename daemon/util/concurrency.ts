@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { withDeadline } from '../../shared/deadline.ts'
 
 /** Runs the tasks of one key one after the other, and those of different keys in parallel. */
@@ -69,6 +70,8 @@ export const withTimeLimit = async <Result>(
   // new refresh token is not sent twice.
   const timer = longTimeout(() => setImmediate(end), limitMs)
   if (signal.aborted) abort()
+  // Each running task has one listener: more than ten are no leak.
+  setMaxListeners(0, signal)
   signal.addEventListener('abort', abort, { once: true })
   try {
     return await task(control.signal)

@@ -43,6 +43,19 @@ describe('a task with a time limit', () => {
     }
   })
 
+  it('is no leak of listeners, however many run at once', async () => {
+    const warnings: Error[] = []
+    const note = (warning: Error): void => void warnings.push(warning)
+    process.on('warning', note)
+    await Promise.all(
+      Array.from({ length: 30 }, () =>
+        withTimeLimit(10_000, never, () => new Promise(setImmediate)),
+      ),
+    )
+    process.off('warning', note)
+    assert.deepEqual(warnings, [])
+  })
+
   it('is ended when its time is over', async () => {
     const silent = createServer(() => undefined).listen(0, '127.0.0.1')
     await once(silent, 'listening')
