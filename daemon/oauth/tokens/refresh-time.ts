@@ -4,7 +4,7 @@ type Times = Pick<TokenRecord, 'obtainedAt' | 'expiresAt'>
 type Lifetime = Times & Pick<TokenRecord, 'refreshToken' | 'ended'>
 
 const aheadMs = 5 * 60_000
-const minRefreshMs = 1000
+const shortestRefreshMs = 60_000
 const noticeableMs = 60_000
 const defaultValidityMs = 60_000
 
@@ -17,14 +17,15 @@ export const isRenewable = ({
 /**
  * When to refresh an access token in the background, in milliseconds since 1970: five minutes before it
  * expires, or a third of its lifetime if that is less, and randomly up to a tenth of that earlier, so that
- * many tokens are not refreshed together; but not sooner than 1 s after it was obtained, whatever the
- * provider says about its lifetime. Undefined where it never expires or cannot be refreshed.
+ * many tokens are not refreshed together. Undefined where it never expires or cannot be refreshed, and where
+ * that time comes within a minute: a provider decides the lifetime, and must not keep the daemon busy. Such
+ * a token is refreshed for the program that asks for it.
  */
 export const refreshTime = (record: Lifetime, random: number): number | undefined => {
   if (record.expiresAt === null || !isRenewable(record)) return undefined
   const ahead = Math.min(aheadMs, lifetimeMs(record) / 3)
-  const wanted = Date.parse(record.expiresAt) - ahead * (1 + random / 10)
-  return Math.max(wanted, Date.parse(record.obtainedAt) + minRefreshMs)
+  const at = Date.parse(record.expiresAt) - ahead * (1 + random / 10)
+  return at - Date.parse(record.obtainedAt) < shortestRefreshMs ? undefined : at
 }
 
 /**

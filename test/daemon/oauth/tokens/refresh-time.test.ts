@@ -22,18 +22,20 @@ describe('the time of a refresh', () => {
     assert.equal(refreshTime(record(3600), 0), start + 55 * minute))
 
   it('lies a third of the lifetime before the end of a short one', () =>
-    assert.equal(refreshTime(record(60), 0), start + 40_000))
+    assert.equal(refreshTime(record(600), 0), start + 400_000))
 
   it('comes up to a tenth earlier by chance, never later', () =>
     assert.equal(refreshTime(record(3600), 1), start + 54.5 * minute))
 
-  for (const seconds of [0, 0.001, 1])
-    it(`is 1 s away at least for a token that lives ${seconds} s`, () =>
-      assert.equal(refreshTime(record(seconds), 1), start + 1000))
+  it('lies a minute at least after the refresh before', () =>
+    assert.equal(refreshTime(record(90), 0), start + minute))
 
   for (const [why, token] of [
     ['that never ends', record(null)],
     ['that nothing renews', { ...record(3600), refreshToken: undefined }],
+    ...[0, 0.001, 1, 60, 89].map(
+      (seconds) => [`that lives ${seconds} s`, record(seconds)] as const,
+    ),
     ['whose refresh token is dead', { ...record(3600), ended: { at: at(1), cause: 'revoked' } }],
   ] as const)
     it(`is undefined for a token ${why}`, () => assert.equal(refreshTime(token, 0), undefined))

@@ -166,10 +166,11 @@ describe('a token that is asked for', () => {
       })
   })
 
-  it('of two seconds is renewed ahead of its end, and a reader waits for nothing', async () => {
+  it('of two seconds is renewed for who asks', async () => {
     await startWith(2)
-    await server.untilTokenRequests(3)
-    assert.equal((await ask()).status, 200)
-    assert.equal(await server.isAccessTokenAlive((await record()).accessToken), true)
+    await expire()
+    const { status, body } = await ask()
+    assert.deepEqual([status, refreshes()], [200, 1])
+    assert.equal(await server.isAccessTokenAlive(body.accessToken), true)
   })
 })
