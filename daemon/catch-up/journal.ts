@@ -17,6 +17,8 @@ import { BoundedMap } from '../util/collections.ts'
 const maxFinished = 20_000
 /** The file is written again when it has this many more lines than it needs. */
 const spareLines = 5000
+/** Several times what that many lines need. */
+const maxBytes = 16 * 1024 * 1024
 
 /**
  * The file remembers up to which time each hook was read, and hashes of the deliveries since then that were
@@ -39,7 +41,7 @@ export class Journal {
   /** Throws `home-insecure`, `home-unusable`. */
   static async open(file: string): Promise<Journal> {
     const journal = new Journal(file)
-    const text = (await readSecretFile(file)) ?? ''
+    const text = (await readSecretFile(file, maxBytes)) ?? ''
     const lines = text.split('\n')
     for (const line of lines) journal.#read(line)
     journal.#lines = lines.length

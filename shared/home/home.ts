@@ -119,12 +119,17 @@ const checkWritable = async (home: Home): Promise<void> => {
   }
 }
 
+const mebibyte = 1024 * 1024
+
 /**
- * Reads a file that must be ours and 0600; undefined when it does not exist. Never follows a link. The
- * synchronous calls save a short command a tenth of its time. Throws `home-insecure` with the command
- * that fixes it, `home-unusable` when it cannot be read.
+ * Reads a file that must be ours, 0600 and of at most `maxBytes`; undefined when it does not exist. Never
+ * follows a link. The synchronous calls save a short command a tenth of its time. Throws `home-insecure` with
+ * the command that fixes it, `home-unusable` when it cannot be read.
  */
-export const readSecretFile = async (path: string): Promise<string | undefined> => {
+export const readSecretFile = async (
+  path: string,
+  maxBytes = mebibyte,
+): Promise<string | undefined> => {
   let file: number
   try {
     // Without O_NONBLOCK a pipe would wait for a writer. Windows has neither flag.
@@ -148,7 +153,7 @@ export const readSecretFile = async (path: string): Promise<string | undefined> 
       throw new DoorwardError('home-unusable', `${path} is not a file`, {
         hint: 'replace it with a regular file',
       })
-    const { uid, mode } = stats
+    const { uid, mode, size } = stats
     if (process.platform !== 'win32') {
       if (uid !== process.getuid?.())
         throw new DoorwardError('home-insecure', `${path} belongs to another user (${uid})`, {
@@ -161,6 +166,13 @@ export const readSecretFile = async (path: string): Promise<string | undefined> 
           { hint: `chmod 600 ${quoteForShell(path)}` },
         )
     }
+    // A sparse file takes no room on the disk, but would in memory.
+    if (size > maxBytes)
+      throw new DoorwardError(
+        'home-unusable',
+        `${path} has more than ${maxBytes / mebibyte} MiB, so it is not read`,
+        { hint: 'move it away: doorward writes no file of that size there' },
+      )
     return readFileSync(file, 'utf8')
   } finally {
     closeSync(file)
@@ -188,6 +200,7 @@ export const systemReason = (error: unknown): string => {
     EISDIR: 'it is a folder',
     ELOOP: 'the symbolic link points to itself',
     ENOENT: 'no such file',
+    E2BIG: 'its arguments and environment are larger than the system allows',
   }
   return (code === undefined ? undefined : words[code]) ?? code ?? 'unknown reason'
 }
@@ -200,7 +213,6 @@ const makeFolder = async (folder: string, isAgain = false): Promise<void> => {
   try {
     await files.mkdir(folder, { mode: 0o700 })
   } catch (error) {
-    E2BIG: 'its arguments and environment are larger than the system allows',
     const isFolder = await files.stat(folder).then(
       (found) => found.isDirectory(),
       () => false,

@@ -1,6 +1,6 @@
 import { customFetch } from 'oauth4webapi'
 import { DoorwardError } from '../../../shared/errors.ts'
-import type { Endpoints } from '../providers/discovery.ts'
+import { type Endpoints, keyPairAlgorithms } from '../providers/discovery.ts'
 import { jsonObjectIn, requestOptions } from '../providers/request.ts'
 import type { Dialect } from './dialect.ts'
 
@@ -31,7 +31,8 @@ const withJsonBody = (init: RequestInit): RequestInit => {
 /**
  * A token endpoint's answer as in the standard: normalised by the provider's dialect, with the token type
  * Bearer, and without an id token that cannot be checked. An answer that is not a JSON object is returned
- * unchanged. Throws `provider-refused` for a token of another type.
+ * unchanged. Throws `provider-refused` for a token of another type, and for an id token that is not signed by
+ * a key pair.
  */
 export const standardAnswer = async (
   response: Response,
@@ -49,6 +50,7 @@ export const standardAnswer = async (
   const { id_token: idToken, ...rest } =
     typeof body['access_token'] === 'string' ? asBearer(body) : body
   const isCheckable = isIssuerKnown || quirks?.idTokenIssuer !== undefined
+  if (isCheckable && typeof idToken === 'string') requireKeyPair(idToken)
   // The library would use a challenge (RFC 6749 section 5.2 has one with 401) instead of the error.
   if (typeof body['error'] === 'string') headers.delete('www-authenticate')
   return new Response(
@@ -74,6 +76,27 @@ const asBearer = (answer: Readonly<Record<string, unknown>>): Readonly<Record<st
   )
 }
 
+/**
+ * The signature is not checked: TLS vouches for an id token of the token endpoint (OpenID Connect Core section
+ * 3.1.3.7). But one that anyone, or every program with the client secret, can make must not name an account.
+ */
+const requireKeyPair = (idToken: string): void => {
+  const algorithm = readJwtPart(idToken, 0)?.['alg']
+  if (typeof algorithm === 'string' && keyPairAlgorithms.includes(algorithm)) return
+  const shown =
+    typeof algorithm === 'string' && /^\w{1,10}$/.test(algorithm) ? `"${algorithm}"` : 'unknown'
+  throw new DoorwardError(
+    'provider-refused',
+    `the signature algorithm of the id token is ${shown}, and only those with a key pair can be used`,
+    {
+      hint: 'choose RS256 or ES256 in the settings of the app at the provider, or log in without the scope openid',
+    },
+  )
+}
+
+const readJwtPart = (jwt: string, index: 0 | 1): Readonly<Record<string, unknown>> | undefined =>
+  jsonObjectIn(Buffer.from(jwt.split('.')[index] ?? '', 'base64url').toString())
+
 /** The id token in a token endpoint's answer, which stays readable. */
 export const findIdToken = async (answer: Response): Promise<string | undefined> => {
   const idToken = jsonObjectIn(await answer.clone().text())?.['id_token']
@@ -89,8 +112,7 @@ export const withTenantIssuer = (
   idToken: string | undefined,
 ): Endpoints['server'] => {
   if (quirks?.idTokenIssuer === undefined || idToken === undefined) return server
-  const claims = jsonObjectIn(Buffer.from(idToken.split('.')[1] ?? '', 'base64url').toString())
-  const tenant = claims?.['tid']
+  const tenant = readJwtPart(idToken, 1)?.['tid']
   if (typeof tenant !== 'string' || !/^[\w-]{1,64}$/.test(tenant)) return server
   const path = quirks.idTokenIssuer.replace('{tid}', tenant)
   return { ...server, issuer: new URL(path, server.token_endpoint).href }

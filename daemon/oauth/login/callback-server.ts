@@ -37,6 +37,8 @@ type FinishLogin = (parameters: URLSearchParams, host: string) => Promise<Page>
 const exchangeLimitMs = 90_000
 const showLimitMs = 10_000
 const maxResults = 20
+/** Another user can open hundreds of connections at a time; each costs a file descriptor for at most 5 s. */
+const maxConnections = 1024
 /** How many free ports are tried, until one is free on both IPv4 and IPv6. */
 const maxTries = 20
 
@@ -188,7 +190,7 @@ const createCallbackServer = (
       void sendAnswer(answer(request), response)
     },
   )
-  limitConnections(server, 64)
+  limitConnections(server, maxConnections)
   return server
 }
 

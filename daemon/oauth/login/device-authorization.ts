@@ -161,11 +161,8 @@ const page = z.string().max(2048).optional().catch(undefined)
 
 const answerSchema = z.object({
   device_code: z.string().min(1).max(4096),
-  // Printed on terminals and read aloud: visible ASCII, with single spaces.
-  user_code: z
-    .string()
-    .max(64)
-    .regex(/^[\x21-\x7e]+( [\x21-\x7e]+)*$/),
+  // Printed on terminals and typed by a person: too short for a sentence or a command.
+  user_code: z.string().regex(/^[A-Za-z0-9-]{1,20}$/),
   verification_uri: page,
   /** The name in drafts of the RFC, and at Google. */
   verification_url: page,

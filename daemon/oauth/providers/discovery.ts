@@ -36,7 +36,8 @@ export const createDiscover = (now: () => number = Date.now, patienceMs = 5000):
     if (issuer === undefined || (provider.authorizationEndpoint && provider.tokenEndpoint))
       return withEndpoints(provider, {
         issuer: issuer ?? unknownIssuer,
-        id_token_signing_alg_values_supported: idTokenAlgorithms,
+        // The library would accept RS256 only.
+        id_token_signing_alg_values_supported: keyPairAlgorithms,
       })
     const old = known.get(issuer)
     if (old && now() < old.askAgainAt) return withEndpoints(provider, old.server)
@@ -57,14 +58,6 @@ export const createDiscover = (now: () => number = Date.now, patienceMs = 5000):
 
 /** The library requires an issuer; no answer can have this one. */
 const unknownIssuer = 'https://issuer.invalid'
-
-/**
- * For an issuer whose metadata are not fetched: all algorithms with a key pair (RFC 7518 section 3.1, RFC
- * 8037), since the library would accept RS256 only. TLS vouches for an id token of the token endpoint
- * (OpenID Connect Core section 3.1.3.7).
- */
-const idTokenAlgorithms =
-  'RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519'.split(' ')
 
 const withEndpoints = (provider: Provider, discovered: AuthorizationServer): Endpoints => {
   const given: Readonly<Partial<Record<EndpointName, string | undefined>>> = {
@@ -112,7 +105,7 @@ const safeEndpoint = (
   if (isSafeAddress(endpoint, discovered.issuer)) return endpoint
   throw new DoorwardError(
     'provider-misconfigured',
-    `the metadata of the issuer ${issuer} have a ${endpointName} that is not an https address`,
+    `the metadata of the issuer ${issuer} have a ${endpointName} that is not an https address of at most 2,048 characters`,
     { hint: `set providers.${key}.${endpointName} in gateway.yaml if you know the right one` },
   )
 }
@@ -184,19 +177,33 @@ const parseMetadata = (
     issuer,
     ...Object.fromEntries(endpoints),
     // RFC 8414 section 2 and OpenID Connect Discovery section 3 have this default.
-    token_endpoint_auth_methods_supported: textsIn(
+    token_endpoint_auth_methods_supported: knownIn(
       document['token_endpoint_auth_methods_supported'],
+      authenticationMethods,
     ) ?? ['client_secret_basic'],
-    revocation_endpoint_auth_methods_supported: textsIn(
+    revocation_endpoint_auth_methods_supported: knownIn(
       document['revocation_endpoint_auth_methods_supported'],
+      authenticationMethods,
     ),
-    id_token_signing_alg_values_supported: textsIn(
+    id_token_signing_alg_values_supported: knownIn(
       document['id_token_signing_alg_values_supported'],
+      keyPairAlgorithms,
     ),
     authorization_response_iss_parameter_supported:
       document['authorization_response_iss_parameter_supported'] === true,
   }
 }
 
-const textsIn = (value: unknown): string[] | undefined =>
-  Array.isArray(value) ? value.filter((item) => typeof item === 'string') : undefined
+/** The methods by which `clientAuthentication` chooses. */
+const authenticationMethods = ['client_secret_basic', 'client_secret_post', 'none']
+
+/**
+ * The algorithms of an id token whose key the provider does not share with its clients (RFC 7518 section 3.1,
+ * RFC 8037).
+ */
+export const keyPairAlgorithms: string[] =
+  'RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519'.split(' ')
+
+/** The known values that a list has, or undefined where there is no list. */
+const knownIn = (list: unknown, known: readonly string[]): string[] | undefined =>
+  Array.isArray(list) ? known.filter((item) => list.includes(item)) : undefined

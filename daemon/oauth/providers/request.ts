@@ -11,6 +11,7 @@ import { retryAfterIn } from '../../util/http-retry-after.ts'
 
 const timeoutMs = 30_000
 const maxAnswerBytes = 1024 * 1024
+const maxAddressLength = 2048
 
 /**
  * The options of every request to a provider: https, or http on loopback; no redirects; 30 s; an answer of
@@ -25,11 +26,12 @@ export const requestOptions = (endpoint: string, signal: AbortSignal, limitMs = 
 })
 
 /**
- * True for an address that may be asked or opened: https, or http on loopback if `source`, which named it, is
- * on loopback too; not one that seems to lead elsewhere (`https://github.com@evil.example`).
+ * True for an address that may be asked, opened or shown: https, or http on loopback if `source`, which named
+ * it, is on loopback too; not one that seems to lead elsewhere (`https://github.com@evil.example`), nor a
+ * longer one than browsers and servers accept.
  */
 export const isSafeAddress = (address: string, source: string): boolean => {
-  if (!URL.canParse(address)) return false
+  if (address.length > maxAddressLength || !URL.canParse(address)) return false
   const { protocol, username, password } = new URL(address)
   if (username !== '' || password !== '') return false
   const isLocal = protocol === 'http:' && isLoopbackUrl(address) && isLoopbackUrl(source)

@@ -162,6 +162,8 @@ export type Grant = {
 /** The grant in an answer that the library has validated. Throws `provider-refused`. */
 export const toGrant = (answer: TokenEndpointResponse): Grant => {
   const { access_token: accessToken, refresh_token: refreshToken } = answer
+  const scopes = answer.scope === undefined ? undefined : parseScopes(answer.scope)
+  requireUsualSizes([accessToken, refreshToken ?? ''], scopes ?? [])
   // RFC 6749 appendix A.12 and A.17: a token with a line break could forge headers.
   if (![accessToken, refreshToken ?? ' '].every((token) => /^[\x20-\x7e]+$/.test(token)))
     throw new DoorwardError(
@@ -177,9 +179,29 @@ export const toGrant = (answer: TokenEndpointResponse): Grant => {
     refreshExpiresInSeconds: parseSeconds(
       answer['refresh_token_expires_in'] ?? answer['refresh_expires_in'],
     ),
-    scopes: answer.scope === undefined ? undefined : parseScopes(answer.scope),
+    scopes,
     idClaims: getValidatedIdTokenClaims(answer),
   }
+}
+
+/** Larger ones fit neither a request header nor the environment of a program. */
+const maxTokenLength = 16 * 1024
+const maxScopes = 200
+const maxScopeLength = 2048
+
+/** An answer may have 1 MiB, but all of these are kept and shown. Throws `provider-refused`. */
+const requireUsualSizes = (tokens: readonly string[], scopes: readonly string[]): void => {
+  const excess = tokens.some((token) => token.length > maxTokenLength)
+    ? 'a token of more than 16 kB'
+    : scopes.length > maxScopes
+      ? `more than ${maxScopes} scopes`
+      : scopes.some((scope) => scope.length > maxScopeLength)
+        ? 'a scope of more than 2,048 characters'
+        : undefined
+  if (excess === undefined) return
+  throw new DoorwardError('provider-refused', `the provider sent ${excess}`, {
+    hint: 'check the token endpoint in gateway.yaml, and request fewer scopes: they make some tokens larger',
+  })
 }
 
 /** Some providers send the number as text; Keycloak sends 0 for no expiry. */

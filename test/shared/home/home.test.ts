@@ -1,5 +1,15 @@
 import assert from 'node:assert/strict'
-import { chmod, chown, mkdir, readdir, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import {
+  chmod,
+  chown,
+  mkdir,
+  readdir,
+  rm,
+  stat,
+  symlink,
+  truncate,
+  writeFile,
+} from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { DoorwardError, type ErrorCode } from '../../../shared/errors.ts'
@@ -216,6 +226,14 @@ describe('a secret file', () => {
       await symlink(target, link)
       await refused(readSecretFile(link), 'home-insecure', /is a symbolic link$/)
     }
+  })
+
+  it('is refused with 6 GB, which a sparse file has for nothing', async () => {
+    const path = await secretFile()
+    await truncate(path, 1024 * 1024)
+    assert.equal((await readSecretFile(path))?.length, 1024 * 1024)
+    await truncate(path, 6e9)
+    await refused(readSecretFile(path), 'home-unusable', /has more than 1 MiB, so it is not read$/)
   })
 
   it('is refused when it is a folder or a pipe, without waiting for a writer', async () => {

