@@ -80,6 +80,14 @@ export const providerSchema = z.strictObject({
     .enum(['127.0.0.1', 'localhost'])
     .optional()
     .describe('Host of the redirect URI. Default 127.0.0.1; localhost for microsoft and notion.'),
+  redirect_path: z
+    .string()
+    .max(100)
+    .regex(/^(?!\/done(\/|$))(\/[\w~-][\w.~-]*)+$/, 'not a path such as /example/callback')
+    .optional()
+    .describe(
+      'Path of the redirect URI, as registered at the provider. One that no other provider has keeps the logins of several apart. Default /callback.',
+    ),
   git_hosts: z
     .array(
       z

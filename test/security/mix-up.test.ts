@@ -79,6 +79,89 @@ describe('a login at a provider that sends the browser on to another', () => {
   })
 })
 
+/* The same attack where the honest provider sends no `iss`. Its rules for redirect URIs are those of a real one. */
+describe('a login with a redirect path of its own', () => {
+  let honest: AuthorizationServer
+  let attacker: TargetServer
+  let app: OAuthApp
+
+  before(async () => {
+    honest = await startAuthorizationServer()
+    attacker = await startTargetServer()
+    const withoutIssuer = {
+      authorization_endpoint: `${honest.issuer}/auth`,
+      token_endpoint: `${honest.issuer}/token`,
+      client_id: 'public',
+      scopes: ['email'],
+    }
+    app = await startOAuthApp({
+      gateway: {
+        providers: {
+          honest: withoutIssuer,
+          own: { ...withoutIssuer, redirect_path: '/own/callback' },
+          attacker: {
+            authorization_endpoint: `${attacker.origin}/authorize`,
+            token_endpoint: `${attacker.origin}/token`,
+            client_id: 'ours',
+            redirect_path: '/attacker/callback',
+          },
+        },
+      },
+    })
+  })
+  after(async () => {
+    await app.close()
+    attacker.close()
+    await honest.close()
+  })
+
+  it('brings its provider no code of another that sends no iss', async () => {
+    // Both callback paths are served.
+    const waiting = await app.start({ provider: 'honest' })
+    const login = await app.start({ provider: 'attacker' })
+    assert.match(login.redirectUri, /:\d+\/attacker\/callback$/)
+    const address = new URL(`${honest.issuer}/auth`)
+    for (const [name, value] of new URL(login.authorizationUrl).searchParams)
+      address.searchParams.set(name, value)
+    address.searchParams.set('client_id', 'public')
+    address.searchParams.set('scope', 'email')
+    // The honest one sends no browser to a redirect URI that is not registered there.
+    const refused = await visit(address.href)
+    assert.equal(refused.status, 400)
+    assert.match(refused.text, /redirect_uri/)
+
+    address.searchParams.set('redirect_uri', waiting.redirectUri)
+    const callback = new URL(await approve(address.href))
+    assert.match(callback.search, /[?&]code=/)
+    callback.searchParams.delete('iss')
+    assert.equal((await visit(callback.href)).status, 400)
+    const pasted = { url: callback.href }
+    const path = `/oauth/logins/${login.loginId}/redirect`
+    assert.equal((await app.send('POST', path, pasted)).body.code, 'callback-invalid')
+    assert.deepEqual(attacker.requests, [])
+    for (const { loginId } of [login, waiting]) {
+      assert.equal(
+        (await app.send<Login>('GET', `/oauth/logins/${loginId}`)).body.status,
+        'pending',
+      )
+      await app.send('DELETE', `/oauth/logins/${loginId}`)
+    }
+  })
+
+  it('works where that path is registered, and others keep /callback', async () => {
+    for (const [provider, path] of [
+      ['own', '/own/callback'],
+      ['honest', '/callback'],
+    ] as const) {
+      const login = await app.start({ provider })
+      const callback = new URL(await approve(login.authorizationUrl))
+      assert.equal(callback.pathname, path)
+      assert.equal((await visit(callback.href)).status, 303)
+      assert.equal((await app.ended(login.loginId)).status, 'authorized')
+    }
+  })
+})
+
 describe('a login that a stranger has begun elsewhere', () => {
   it('cannot be put under this one: neither its code nor its state is taken', async () => {
     const server = await startAuthorizationServer()

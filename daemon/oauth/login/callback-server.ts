@@ -6,7 +6,7 @@ import { findListeningProcess } from '../../../shared/client/discovery.ts'
 import { DoorwardError, systemCode } from '../../../shared/errors.ts'
 import type { RenderedPage } from '../../http/body.ts'
 import { createKeyedMutex } from '../../util/concurrency.ts'
-import type { RedirectHost } from '../providers/providers.ts'
+import type { RedirectHost, RedirectTarget } from '../providers/providers.ts'
 import { loadCallbackPage, type Page } from './callback-page.ts'
 import { BoundedMap } from '../../util/collections.ts'
 
@@ -28,10 +28,10 @@ type CallbackSocket = {
 }
 
 /**
- * Finishes the login that these parameters answer at this host, and says what to show. Throws when they
+ * Finishes the login that these parameters answer at this address, and says what to show. Throws when they
  * are not the answer to any login: then nothing has changed.
  */
-type FinishLogin = (parameters: URLSearchParams, host: string) => Promise<Page>
+type FinishLogin = (parameters: URLSearchParams, address: string) => Promise<Page>
 
 /** How long the listener stays open for an exchange, and for a page that is not fetched. */
 const exchangeLimitMs = 90_000
@@ -55,18 +55,22 @@ export class CallbackServer {
   readonly #render = loadCallbackPage()
   readonly #sockets = new Map<string, CallbackSocket>()
   readonly #results = new BoundedMap<string, CallbackAnswer>(maxResults)
+  /** The paths of all redirect URIs so far. */
+  readonly #paths = new Set<string>()
   readonly #withLock = createKeyedMutex()
 
   constructor(finish: FinishLogin) {
     this.#finish = finish
   }
 
-  /** Listens at this redirect host and port; 0 is any free port. Throws `callback-port-in-use`. */
-  open(redirectHost: RedirectHost, port: number): Promise<Lease> {
+  /** Listens for this redirect URI; port 0 is any free port. Throws `callback-port-in-use`. */
+  open({ redirectHost, redirectPath }: RedirectTarget, port: number): Promise<Lease> {
     return this.#withLock('open', async () => {
       for (let tries = 1; ; tries += 1) {
         try {
-          return await this.#openPort(redirectHost, port)
+          const { origin, release } = await this.#openPort(redirectHost, port)
+          this.#paths.add(redirectPath)
+          return { redirectUri: `${origin}${redirectPath}`, release }
         } catch (error) {
           // The system picks a port that is free on IPv4; another program may have it on IPv6.
           if (port !== 0 || tries >= maxTries || !isPortInUse(error)) throw error
@@ -80,14 +84,14 @@ export class CallbackServer {
     this.#release({})
   }
 
-  async #openPort(redirectHost: RedirectHost, wanted: number): Promise<Lease> {
+  async #openPort(redirectHost: RedirectHost, wanted: number) {
     const holder = {}
     try {
       const port = await this.#openAddress('127.0.0.1', wanted, holder)
       if (redirectHost === 'localhost') await this.#openIfSupported('::1', port, holder)
       // Written as a browser repeats it in `Host`.
       const { origin } = new URL(`http://${redirectHost}:${port}`)
-      return { redirectUri: `${origin}/callback`, release: () => this.#release(holder) }
+      return { origin, release: () => this.#release(holder) }
     } catch (error) {
       this.#release(holder)
       throw error
@@ -143,19 +147,23 @@ export class CallbackServer {
       const host = checkHost(request)
       const [path, query = ''] = splitOnce(request.url ?? '', '?')
       const result = this.#results.get(path)
-      if (path !== '/callback' && !result) return { status: 404, page: undefined }
+      if (!this.#paths.has(path) && !result) return { status: 404, page: undefined }
       if (request.method !== 'GET') return { status: 400, page: undefined }
       checkNavigation(request)
-      return result ?? (await this.#finishAndRedirect(new URLSearchParams(query), host))
+      const address = `http://${host}${path}`
+      return result ?? (await this.#finishAndRedirect(new URLSearchParams(query), address))
     } catch (error) {
       return { status: 400, page: this.#render(ignoredPage(error)) }
     }
   }
 
-  async #finishAndRedirect(parameters: URLSearchParams, host: string): Promise<CallbackAnswer> {
+  async #finishAndRedirect(
+    parameters: URLSearchParams,
+    redirectUri: string,
+  ): Promise<CallbackAnswer> {
     const release = this.#keepOpen(exchangeLimitMs)
     try {
-      const page = await this.#finish(parameters, host)
+      const page = await this.#finish(parameters, redirectUri)
       const address = `/done/${randomBytes(16).toString('base64url')}`
       const releasePage = this.#keepOpen(showLimitMs)
       const onSent = (): void => {

@@ -72,8 +72,8 @@ export class Logins {
       toKnownError: this.#toKnownError,
       wait,
     })
-    this.#callback = new CallbackServer((parameters, host) =>
-      this.#finishInBrowser(parameters, host),
+    this.#callback = new CallbackServer((parameters, address) =>
+      this.#finishInBrowser(parameters, address),
     )
   }
 
@@ -167,7 +167,7 @@ export class Logins {
     const { gateway, log, loginTimeoutMs = usualLoginTimeoutMs } = this.#services.dependencies
     const { provider, client, endpoints } = login
     const port = gateway.oauth.callback_port
-    const lease = await this.#callback.open(provider.redirectHost, port)
+    const lease = await this.#callback.open(provider, port)
     if (!this.#acceptsNew) lease.release()
     this.#refuseWhenStopping()
     const now = Date.now()
@@ -200,9 +200,10 @@ export class Logins {
     }
   }
 
-  async #finishInBrowser(parameters: URLSearchParams, host: string): Promise<Page> {
+  async #finishInBrowser(parameters: URLSearchParams, address: string): Promise<Page> {
     const attempt = this.#pending.findByState(readState(parameters))
-    if (!attempt || new URL(attempt.redirectUri).host !== host)
+    // RFC 9700 section 4.4.2.2: a provider cannot send its login on to another one, where their paths differ.
+    if (attempt?.redirectUri !== address)
       throw new DoorwardError('callback-invalid', 'no login is waiting for this answer')
     const { provider, scopes } = attempt
     const outcome = await this.#complete(attempt, parameters)

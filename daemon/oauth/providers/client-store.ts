@@ -206,13 +206,13 @@ export const clientUnknown = (
 
 /** The redirect URI to register; undefined where a provider needs none. */
 const getRedirectUri = (
-  { redirectHost, app }: Provider,
+  { redirectHost, redirectPath, app }: Provider,
   callbackPort: number,
 ): string | undefined => {
   if (app.redirect === 'none') return undefined
   const own = app.redirect === 'any-port' ? 0 : callbackPort
   const { origin } = new URL(`http://${redirectHost}:${own}`)
-  return `${origin.replace(/:0$/, '')}/callback`
+  return `${origin.replace(/:0$/, '')}${redirectPath}`
 }
 
 /**

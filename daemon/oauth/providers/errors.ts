@@ -239,13 +239,13 @@ const clientError = ({ provider, client, device }: RefusedRequest, says: string)
 
 /** Says which redirect URI to register at the provider. */
 export const toRegisterHint = (
-  { app, clientPage, redirectHost }: Provider,
+  { app, clientPage, redirectHost, redirectPath }: Provider,
   redirectUri: string,
 ): string => {
   const where = clientPage ? ` at ${clientPage}` : ''
   if (app.redirect === 'none')
     return `make a client of the type desktop app${where}: it accepts ${redirectUri} without registration`
-  const uri = app.redirect === 'any-port' ? `http://${redirectHost}/callback` : redirectUri
+  const uri = app.redirect === 'any-port' ? `http://${redirectHost}${redirectPath}` : redirectUri
   return `register exactly ${uri} as ${app.redirectName} of the app${where}`
 }
 

@@ -26,6 +26,7 @@ export type Provider = {
   readonly scopeSeparator: string
   readonly authorizationParameters: Readonly<Record<string, string>>
   readonly redirectHost: RedirectHost
+  readonly redirectPath: string
   readonly clientId?: string
   readonly clientSecretEnv?: string
   readonly quirks: Quirks
@@ -35,6 +36,9 @@ export type Provider = {
 }
 
 export type RedirectHost = '127.0.0.1' | 'localhost'
+
+/** Where the browser returns to, without the port. */
+export type RedirectTarget = Pick<Provider, 'redirectHost' | 'redirectPath'>
 
 /** True for a valid name of a provider. */
 export const isProviderName = (name: string): boolean => providerNameForm.test(name)
@@ -109,6 +113,7 @@ const mergeProvider = (
     scopeSeparator: requesting?.scopeSeparator ?? ' ',
     authorizationParameters: requesting?.authorizationParameters ?? {},
     redirectHost: entry.redirect_host ?? template?.redirectHost ?? '127.0.0.1',
+    redirectPath: entry.redirect_path ?? '/callback',
     clientId: entry.client_id,
     clientSecretEnv: entry.client_secret_env,
     quirks: (entry.issuer === undefined ? requesting?.quirks : undefined) ?? {},

@@ -68,7 +68,7 @@ export const approve = async (authorizationUrl: string): Promise<string> => {
   return url
 }
 
-const isCallback = (url: string): boolean => new URL(url).pathname === '/callback'
+const isCallback = (url: string): boolean => new URL(url).pathname.endsWith('/callback')
 
 /** The text of a page, without its tags. */
 export const textOf = (html: string): string => html.replaceAll(/<[^>]+>/g, '')

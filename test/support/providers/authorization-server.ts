@@ -127,7 +127,11 @@ const configuration = (
   const client = {
     application_type: 'native',
     grant_types: ['authorization_code', 'refresh_token', ...(deviceFlow ? [deviceGrant] : [])],
-    redirect_uris: ['http://127.0.0.1/callback', 'http://localhost/callback'],
+    redirect_uris: [
+      'http://127.0.0.1/callback',
+      'http://localhost/callback',
+      'http://127.0.0.1/own/callback',
+    ],
   }
   return {
     clients: [
@@ -159,6 +163,8 @@ const configuration = (
       accountId: id,
       claims: () => ({ sub: id, ...(claims ?? { email: 'ada@example.com' }) }),
     }),
+    // Without it the library warns that its own page is plain.
+    renderError: (ctx: PageContext, error: object) => void (ctx.body = JSON.stringify(error)),
     interactions: { url: (_: unknown, { uid }: { uid: string }) => `/person/${uid}` },
     features: {
       devInteractions: { enabled: false },
