@@ -250,6 +250,29 @@ describe('a login at a GitHub of its own, after gateway.yaml names another serve
     assert.match(honest.requests[0]?.path ?? '', /^\/applications\/.+\/grant$/)
   })
 
+  it('is revoked at the server of the first start, where an earlier version kept it for later', async () => {
+    const { home } = app
+    honest.fail({ path: '/applications' })
+    await app.send<Logout>('DELETE', '/oauth/tokens/github')
+    await app.close()
+    const [name = ''] = await filesIn(home.tokens)
+    const { server, ...older } = await fileIn(home, `tokens/${name}`)
+    await writeFile(join(home.tokens, name), JSON.stringify(older), { mode: 0o600 })
+
+    const held = honest.hold('/applications')
+    await startApp(at(honest.gatewayEntry), home)
+    await held.arrived
+    assert.deepEqual((await fileIn(home, `tokens/${name}`))['server'], server)
+    app.configure(at(hostile.gatewayEntry))
+    honest.fail({ path: '/applications' })
+    held.release()
+    await app.close()
+    await startApp(at(hostile.gatewayEntry), home)
+    assert.equal((await app.oauth.problems())[0]?.code, 'revocation-pending')
+    await app.close()
+    assert.deepEqual(hostile.requests, [])
+  })
+
   it('goes on with an API that is named later, on its own host', async () => {
     const withoutApi = { ...honest.gatewayEntry, api_url: undefined }
     const other = await startOAuthApp({

@@ -56,8 +56,10 @@ export class Revocations {
     try {
       await removeTemporaryFiles(home)
       // `problems` reports a file that cannot be used.
-      for (const name of await listPending(home))
+      for (const name of await listPending(home)) {
+        await this.#adopt(name).catch(() => undefined)
         await this.#finishLogout(name).catch(() => undefined)
+      }
     } catch (error) {
       log.warn({ error: errorName(error) }, 'pending revocations cannot be used')
     }
@@ -130,6 +132,14 @@ export class Revocations {
     await this.#work.settled(closeLimitMs)
     this.#closing.abort()
     await this.#work.settled(closeLimitMs)
+  }
+
+  /** Ties a file of an earlier version to the configured server, before a change of the configuration. */
+  async #adopt(name: string): Promise<void> {
+    const { home, gateway } = this.#dependencies
+    const pending = await readPending(home, name)
+    const adopted = pending && withServer(pending, gateway)
+    if (adopted && adopted !== pending) await writePending(home, name, adopted)
   }
 
   /** A daemon that was killed in the middle of a logout has left the token file too. */

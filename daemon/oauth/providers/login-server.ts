@@ -9,7 +9,6 @@ import { findProvider, type Provider } from './providers.ts'
  * names them: the metadata of the issuer may move the others.
  */
 export const loginServerSchema = z.looseObject({
-  /** Without a slash at the end. */
   issuer: z.string().optional(),
   tokenOrigin: z.string().optional(),
   revocationOrigin: z.string().optional(),
@@ -29,11 +28,17 @@ export const toLoginServer = ({
   revocationEndpoint,
   apiUrl,
 }: Addresses): LoginServer => ({
-  ...(issuer !== undefined && { issuer: new URL(issuer).href.replace(/\/+$/, '') }),
+  ...(issuer !== undefined && { issuer: toAddress(issuer) }),
   ...(tokenEndpoint !== undefined && { tokenOrigin: new URL(tokenEndpoint).origin }),
   ...(revocationEndpoint !== undefined && { revocationOrigin: new URL(revocationEndpoint).origin }),
-  ...(apiUrl !== undefined && { apiUrl }),
+  ...(apiUrl !== undefined && { apiUrl: toAddress(apiUrl) }),
 })
+
+/** Without a slash at the end, and without a password that someone wrote into the URL. */
+const toAddress = (url: string): string => {
+  const { origin, pathname } = new URL(url)
+  return `${origin}${pathname}`.replace(/\/+$/, '')
+}
 
 /** A server in a sentence: its issuer, else the origin of its token endpoint. */
 export const describeServer = ({ issuer, tokenOrigin }: LoginServer): string =>

@@ -197,7 +197,9 @@ describe('a pending revocation', () => {
     const { oauth } = await startApp()
     await hanging
     await oauth.close()
-    assert.deepEqual(await read(), pending)
+    const { origin } = provider
+    const server = { tokenOrigin: origin, revocationOrigin: origin }
+    assert.deepEqual(await read(), { ...pending, server })
   })
 
   it('finishes a logout that was cut short before the token file went', async () => {
