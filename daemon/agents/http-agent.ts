@@ -146,7 +146,7 @@ export const postToAgent = async (
     if (limited?.aborted)
       throw new DoorwardError(
         'agent-timeout',
-        `${url.host} took longer than ${timeoutMs / 1000} s and was left`,
+        `${url.host} took longer than ${Math.round(timeoutMs / 100) / 10} s and was left`,
       )
     throw toConnectionError(url, error)
   }

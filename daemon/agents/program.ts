@@ -184,7 +184,7 @@ const toStopError = ({ argv, timeoutMs }: Program, result: ProgramResult): Doorw
   const words = getLastLines(result)
   if (result.reason === 'stopped')
     return toAgentError('agent-stopped', `${name} was stopped because the daemon stops`, { words })
-  const message = `${name} took longer than ${timeoutMs / 1000} s and was stopped`
+  const message = `${name} took longer than ${Math.round(timeoutMs / 100) / 10} s and was stopped`
   return toAgentError('agent-timeout', message, { words })
 }
 

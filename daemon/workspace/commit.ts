@@ -1,10 +1,14 @@
-import { chmod, lstat, readdir, rm } from 'node:fs/promises'
+import { chmod, lstat, readdir, readFile, rm } from 'node:fs/promises'
 import { DoorwardError } from '../../shared/errors.ts'
+import { toPlainLine } from '../../shared/text.ts'
 import type { Git } from './git.ts'
 import type { Mirror } from './mirror.ts'
+import { foldPath } from './steering.ts'
 import { toIndexInfo, whole, type Worktree } from './worktree.ts'
 
 const maxChangedBytes = 100 * 1024 * 1024
+/** Each of them becomes a file of the mirror. */
+const maxChangedFiles = 10_000
 
 /**
  * Commits on `head` what an agent has changed in its worktree, and returns the ref in the mirror; undefined
@@ -26,9 +30,14 @@ export const commitChanges = async (
   }
   // A repository in the worktree could bring configuration that git obeys; a pipe, such as one with the name
   // .gitignore, keeps it waiting.
-  await removeSpecial(Buffer.from(path))
+  await makeSafe(Buffer.from(path), { bytes: 0, lines: 0 }, signal)
   const changed = await lines(['ls-files', '-z', '--modified', '--others', '--exclude-standard'])
-  if ((await sizeOf(path, changed)) > maxChangedBytes)
+  if (changed.length > maxChangedFiles)
+    throw new DoorwardError(
+      'workspace-failed',
+      `the agent changed more than ${maxChangedFiles} files in ${name}`,
+    )
+  if ((await sizeOf(path, changed, signal)) > maxChangedBytes)
     throw new DoorwardError(
       'workspace-failed',
       `the agent changed more than ${maxChangedBytes / 1024 / 1024} MB in ${name}`,
@@ -72,16 +81,47 @@ const parseRaw = (lines: readonly string[]) =>
 
 const repository = /^(\.git|git~\d+)[. ]*$/i
 
-/** Removes repositories, pipes and sockets, and opens folders. Names are bytes: not all are UTF-8. */
-const removeSpecial = async (folder: Buffer): Promise<void> => {
+/** Patterns that git reads for the files of one folder, from there up to the root of the worktree. */
+type Patterns = { readonly bytes: number; readonly lines: number }
+
+/** Git compares each of them with each file: 300,000 take minutes, and a sparse file can have any size. */
+const maxPatterns: Patterns = { bytes: 1024 * 1024, lines: 10_000 }
+
+const patternFiles = ['.gitignore', '.gitattributes']
+
+/**
+ * Removes repositories, pipes and sockets, opens folders, and counts patterns before git reads them. Names are bytes:
+ * not all are UTF-8.
+ */
+const makeSafe = async (folder: Buffer, above: Patterns, signal: AbortSignal): Promise<void> => {
+  signal.throwIfAborted()
   await makeAccessible(folder, 0o700)
-  for (const entry of await readdir(folder, { withFileTypes: true, encoding: 'buffer' })) {
-    const path = Buffer.concat([folder, Buffer.from('/'), entry.name])
-    if (entry.isDirectory()) await removeSpecial(path)
+  const entries = await readdir(folder, { withFileTypes: true, encoding: 'buffer' })
+  const pathOf = (name: Buffer) => Buffer.concat([folder, Buffer.from('/'), name])
+  let patterns = above
+  for (const entry of entries)
+    if (entry.isFile() && patternFiles.includes(foldPath(entry.name.toString('latin1'))))
+      patterns = await addPatterns(pathOf(entry.name), patterns)
+  for (const entry of entries) {
+    const path = pathOf(entry.name)
+    if (entry.isDirectory()) await makeSafe(path, patterns, signal)
     const isRepository = repository.test(entry.name.toString('latin1'))
     if (isRepository || !(entry.isDirectory() || entry.isFile() || entry.isSymbolicLink()))
       await rm(path, { recursive: true, force: true })
   }
+}
+
+const addPatterns = async (path: Buffer, { bytes, lines }: Patterns): Promise<Patterns> => {
+  await makeAccessible(path, 0o400)
+  const { size } = await lstat(path)
+  const text = bytes + size > maxPatterns.bytes ? undefined : await readFile(path, 'latin1')
+  const sum = { bytes: bytes + size, lines: lines + (text?.split('\n').length ?? 0) }
+  if (text !== undefined && sum.lines <= maxPatterns.lines) return sum
+  const shown = toPlainLine(path.toString()).split('/').slice(-2).join('/')
+  throw new DoorwardError(
+    'workspace-failed',
+    `${shown} has too many patterns: with those of the folders above, ${maxPatterns.lines} lines and ${maxPatterns.bytes / 1024 ** 2} MB are allowed`,
+  )
 }
 
 /** The agent may have taken these rights from its owner, and git commits none of them. */
@@ -90,9 +130,14 @@ const makeAccessible = async (path: Buffer, rights: number): Promise<void> => {
   if ((mode & rights) !== rights) await chmod(path, (mode & 0o777) | rights)
 }
 
-const sizeOf = async (folder: string, paths: readonly string[]): Promise<number> => {
+const sizeOf = async (
+  folder: string,
+  paths: readonly string[],
+  signal: AbortSignal,
+): Promise<number> => {
   let bytes = 0
   for (const path of paths) {
+    signal.throwIfAborted()
     const place = Buffer.concat([Buffer.from(`${folder}/`), Buffer.from(path, 'latin1')])
     const stats = await lstat(place).catch(() => undefined)
     if (stats?.isFile()) await makeAccessible(place, 0o400)

@@ -1,4 +1,4 @@
-import { devNull } from 'node:os'
+import { devNull, totalmem } from 'node:os'
 import { oldestGit } from '../../shared/config/workspace.ts'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
 import { networkVariables } from '../../shared/network/variables.ts'
@@ -51,13 +51,30 @@ export class GitFailed extends Error {
 const defaultTimeoutMs = 30 * 60_000
 const defaultLimitBytes = 256 * 1024 * 1024
 
+/** Data that each process of git may have in memory: half of what the machine, or the container, has. */
+const maxMemoryBytes = Math.min(
+  4 * 1024 ** 3,
+  totalmem() / 2,
+  (process.constrainedMemory() || Number.POSITIVE_INFINITY) / 2,
+)
+
+/** Fails where a lower limit is in force already; git runs in any case. */
+const limited = `ulimit -d ${Math.floor(maxMemoryBytes / 1024)} 2>/dev/null; exec git "$@"`
+
+/** Only Linux counts all data of a process (`RLIMIT_DATA`). */
+const toArgv = (args: readonly string[]): string[] =>
+  process.platform === 'linux' ? ['/bin/sh', '-c', limited, 'git', ...args] : ['git', ...args]
+
+/** Exit codes of the shell. */
+const notFound = [126, 127]
+
 export const createGit = (run: RunProcess, env: NodeJS.ProcessEnv): Git => {
   let isNewEnough = false
   const git: Git = async (args, options) => {
     const { cwd, remote, signal, timeoutMs = defaultTimeoutMs } = options
     const { outputLimitBytes = defaultLimitBytes } = options
     const result = await run({
-      argv: ['git', ...args],
+      argv: toArgv(args),
       cwd,
       env: { ...ownEnvironment(env), ...toVariables(options) },
       input: options.input ?? '',
@@ -71,7 +88,11 @@ export const createGit = (run: RunProcess, env: NodeJS.ProcessEnv): Git => {
     if (result.reason === 'stopped')
       throw new DoorwardError('agent-stopped', 'git was stopped because the daemon stops')
     if (result.reason === 'timeout')
-      throw new DoorwardError('workspace-failed', `git took longer than ${timeoutMs / 60_000} min`)
+      throw new DoorwardError(
+        'workspace-failed',
+        `git ${args.find((arg) => /^[a-z-]*$/.test(arg) && !arg.startsWith('-')) ?? ''} took longer than ${timeoutMs / 60_000} min`,
+      )
+    if (notFound.includes(result.exitCode ?? 0)) throw toMissing()
     if (result.exitCode !== 0 && !result.cut) {
       const { token } = remote?.credential ?? {}
       const secrets = new Map(token === undefined ? [] : [[token, 'token']])
@@ -99,12 +120,13 @@ const checkVersion = (text: string): void => {
 }
 
 const toStartError = (error: unknown): unknown =>
-  systemCode(error) === 'ENOENT' || systemCode(error) === 'EACCES'
-    ? new DoorwardError('workspace-git-missing', "there is no git on the daemon's PATH", {
-        cause: error,
-        hint: `install git ${oldestGit} or newer, then: doorward daemon stop && doorward daemon start`,
-      })
-    : error
+  systemCode(error) === 'ENOENT' || systemCode(error) === 'EACCES' ? toMissing(error) : error
+
+const toMissing = (cause?: unknown): DoorwardError =>
+  new DoorwardError('workspace-git-missing', "there is no git on the daemon's PATH", {
+    cause,
+    hint: `install git ${oldestGit} or newer, then: doorward daemon stop && doorward daemon start`,
+  })
 
 /** Without the owner's files: no configuration, `.netrc`, key, agent or helper. */
 const ownEnvironment = (env: NodeJS.ProcessEnv): Record<string, string> => {
@@ -139,8 +161,8 @@ const settings: readonly (readonly [name: string, value: string])[] = [
   ['core.attributesFile', devNull],
   ['core.excludesFile', devNull],
   ['core.autocrlf', 'false'],
-  // A larger file is binary: a diff of it would need many times its size in memory.
-  ['core.bigFileThreshold', '100m'],
+  // A larger file is binary: a diff of it needs up to 44 times its size in memory.
+  ['core.bigFileThreshold', '16m'],
   ['core.protectHFS', 'true'],
   ['core.protectNTFS', 'true'],
   ['protocol.allow', 'never'],

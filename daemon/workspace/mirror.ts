@@ -192,6 +192,11 @@ export const toWorkspaceError = (error: unknown, repository: string): unknown =>
 
 const known: readonly (readonly [form: RegExp, what: string, hint?: string])[] = [
   [
+    /out of memory|malloc failed|cannot allocate memory|unable to create thread/i,
+    'git needs more memory than it may have: half of the machine, and 4 GB at most',
+    'with depth: 1 on the workspace of the rule it needs less',
+  ],
+  [
     /No space left|Disk quota exceeded|File too large/i,
     'the disk is full',
     'doorward workspace clear',

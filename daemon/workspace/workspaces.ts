@@ -41,11 +41,15 @@ export type Workspace = {
   readonly release: () => Promise<void>
 }
 
-/** Makes the code of one event ready. Throws a `workspace-…` error, or why there is no token. */
+/**
+ * Makes the code of one event ready; calls `onCheckout` when its commits are fetched. Throws a `workspace-…` error,
+ * or why there is no token.
+ */
 export type PrepareWorkspace = (
   request: WorkspaceRequest,
   eventId: string,
   signal: AbortSignal,
+  onCheckout?: () => void,
 ) => Promise<Workspace>
 
 type WorkspacesParts = {
@@ -78,8 +82,10 @@ export class Workspaces {
   /** Uses the hosts, logins and variables of one configuration. */
   preparer(gateway: Gateway, env: NodeJS.ProcessEnv): PrepareWorkspace {
     const git = createGit(this.#parts.run, env)
-    return async (request, eventId, signal) =>
-      named(request.repo, signal, async () => this.#prepare(git, gateway, request, eventId, signal))
+    return async (request, eventId, signal, onCheckout) =>
+      named(request.repo, signal, async () =>
+        this.#prepare(git, gateway, request, eventId, signal, onCheckout),
+      )
   }
 
   /** Removes what is left over, old, or too much; at most once an hour. Throws nothing. */
@@ -96,6 +102,7 @@ export class Workspaces {
     request: WorkspaceRequest,
     eventId: string,
     signal: AbortSignal,
+    onCheckout?: () => void,
   ): Promise<Workspace> {
     const { ref, base, repository } = checkRequest(request, gateway)
     const remote = await this.#toRemote(repository)
@@ -126,6 +133,7 @@ export class Workspaces {
           throw error
         }
       })
+      onCheckout?.()
       const path = join(place, basename(folder).replace(/-[^-]*$/, ''))
       const { max_size } = gateway.workspaces
       const worktree = await checkOut(git, mirror, commits, path, signal, max_size)

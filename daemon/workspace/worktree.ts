@@ -58,7 +58,7 @@ export const checkOut = async (
   await withinRoom(path, maxBytes, signal, async (limited) =>
     git(['read-tree', '-m', '-u', tree], { ...at, worktree: path, signal: limited }),
   )
-  const left = await replaceLinks(path, files)
+  const left = await replaceLinks(path, files, signal)
   return {
     path,
     index,
@@ -202,12 +202,17 @@ const makeTree = async (
  * Links that lead out of the folder, or nowhere, become files with the path that they name; returns them. What
  * they lead to counts, not how they are written: they may go through each other.
  */
-const replaceLinks = async (folder: string, files: readonly TreeFile[]): Promise<string[]> => {
+const replaceLinks = async (
+  folder: string,
+  files: readonly TreeFile[],
+  signal: AbortSignal,
+): Promise<string[]> => {
   const root = await realpath(folder)
   const isIn = (path: string | undefined) =>
     path !== undefined && (path === root || path.startsWith(root + sep))
   const replaced: string[] = []
   for (const { path } of files.filter(({ mode }) => mode === link)) {
+    signal.throwIfAborted()
     const place = Buffer.concat([Buffer.from(`${root}/`), Buffer.from(path, 'latin1')])
     // In a malformed tree the folder of a link may itself be a link that leads out.
     const parent = await realpath(Buffer.from(dirname(place.toString('latin1')), 'latin1')).catch(

@@ -7,7 +7,10 @@ import { duration, environmentName, secureUrl, size } from '../config/values.ts'
 /* The kinds of agent in agents.yaml, and their settings. */
 
 const agentCommon = {
-  timeout: duration('10m', 'Then SIGTERM, and 5 s later SIGKILL, to the whole process group.'),
+  timeout: duration(
+    '10m',
+    'Of the whole run, with a workspace from its checkout to the commit. Then SIGTERM, and 5 s later SIGKILL, to the whole process group.',
+  ),
   concurrency: z
     .int()
     .min(1)

@@ -4,6 +4,8 @@ import type { SeenCode } from '../../delivery/sender.ts'
 import { toCommitMessage } from '../../delivery/targets/pull-request.ts'
 import { fillContexts } from '../../workspace/context/context.ts'
 import type { AskGithub } from '../../workspace/context/github.ts'
+import type { WorkspaceRequest } from '../../workspace/request.ts'
+import { RunClock } from '../../workspace/run-clock.ts'
 import type { Workspace, PrepareWorkspace } from '../../workspace/workspaces.ts'
 import type { AcceptedEvent } from './accepted-event.ts'
 
@@ -30,27 +32,53 @@ export type Ask = (asked: Asked) => Promise<Answered>
 
 /** Runs the agent of an event, with the code that its rule gives it. Throws why there is no answer. */
 export const createAsk =
-  ({ prepareWorkspace, askGithub, invoke }: AskParts): Ask =>
-  async ({ id, event, signal }) => {
-    const { webhook, payload, known } = event
-    const { deliveryId, rule } = known
-    const { workspace: request } = event
-    const workspace = request && (await prepareWorkspace(request, id, signal))
-    try {
-      const { prompt, notes } = workspace
-        ? await fillContexts(event, workspace, async (call) => askGithub(request, signal, call))
-        : { prompt: event.prompt, notes: [] }
-      const code = workspace && { path: workspace.path, access: request.access }
-      const about = { webhook: webhook.path, rule, eventId: id, deliveryId }
-      const question = { ...about, prompt, payload, workspace: code }
-      const answer = await invoke(webhook.agentName, webhook.agent, question, signal)
-      const change = workspace && (await captureChange(workspace, event, id, answer.text))
-      const seen: SeenCode | undefined = workspace && { head: workspace.head, change }
-      return { answer, seen, notes: [...(workspace?.notes ?? []), ...notes] }
-    } finally {
-      await workspace?.release()
-    }
+  (parts: AskParts): Ask =>
+  async (asked) => {
+    const { event, signal } = asked
+    const { agentName, agent } = event.webhook
+    if (event.workspace) return askWithCode(parts, asked, event.workspace)
+    const question = toQuestion(asked, event.prompt)
+    const answer = await parts.invoke(agentName, agent, question, signal)
+    return { answer, seen: undefined, notes: [] }
   }
+
+const askWithCode = async (
+  { prepareWorkspace, askGithub, invoke }: AskParts,
+  asked: Asked,
+  request: WorkspaceRequest,
+): Promise<Answered> => {
+  const { id, event, signal } = asked
+  const { agentName, agent } = event.webhook
+  const clock = new RunClock(agent.timeout, signal)
+  let workspace: Workspace | undefined
+  try {
+    workspace = await prepareWorkspace(request, id, clock.signal, () => clock.begin('checkout'))
+    clock.begin('context')
+    const { prompt, notes } = await fillContexts(event, workspace, async (call) =>
+      askGithub(request, clock.signal, call),
+    )
+    clock.begin('agent')
+    const code = { path: workspace.path, access: request.access }
+    const question = { ...toQuestion(asked, prompt), workspace: code }
+    const limited = { ...agent, timeout: clock.leftMs() }
+    const answer = await invoke(agentName, limited, question, signal)
+    clock.begin('commit')
+    const change = await captureChange(workspace, event, id, answer.text)
+    const seen = { head: workspace.head, change }
+    return { answer, seen, notes: [...workspace.notes, ...notes] }
+  } catch (error) {
+    throw clock.explain(error)
+  } finally {
+    clock.end()
+    await workspace?.release()
+  }
+}
+
+const toQuestion = ({ id, event }: Asked, prompt: string) => {
+  const { webhook, payload, known } = event
+  const { deliveryId, rule } = known
+  return { prompt, webhook: webhook.path, rule, eventId: id, deliveryId, payload }
+}
 
 /** Commits what the agent changed, when a target wants it: the worktree is gone when that is delivered. */
 const captureChange = async (

@@ -108,7 +108,9 @@ agents:
   it('removes it when the agent fails, or takes too long', async () => {
     const payload = { repo: 'acme/app', ref: 'main' }
     assert.equal((await event('/fail', payload)).code, 'agent-failed')
-    assert.equal((await event('/slow', payload)).code, 'agent-timeout')
+    const slow = await event('/slow', payload)
+    assert.equal(slow.code, 'agent-timeout')
+    assert.match(slow.detail ?? '', /the whole run: checkout .* s, context .* s, agent .* s$/)
     assert.deepEqual(await openRuns(), [])
   })
 
