@@ -106,7 +106,7 @@ describe('a file that is written whole', () => {
         process.send(turn)
         await written
       }`
-    for (let round = 0; round < 36; round += 1) {
+    for (let round = 0; round < 18; round += 1) {
       const writer = spawn(process.execPath, ['--input-type=module', '-e', program, path], {
         stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
       })
