@@ -1,3 +1,5 @@
+import { dirname } from 'node:path'
+
 /*
  * Files that steer an agent, or its program: instructions, settings, tools and environment. A change that an
  * agent is to judge must not bring its own.
@@ -208,14 +210,26 @@ export const foldPath = (path: string): string =>
     .toUpperCase()
     .toLowerCase()
 
-const toExpression = (file: string): string =>
-  foldPath(file.replace(/\/$/, ''))
-    .replaceAll('.', String.raw`\.`)
-    .replaceAll('*', '[^/]*')
+const anyOf = (paths: readonly string[]): string =>
+  `(${paths
+    .map((path) =>
+      foldPath(path)
+        .replaceAll('.', String.raw`\.`)
+        .replaceAll('*', '[^/]*'),
+    )
+    .join('|')})`
 
-const steering = new RegExp(
-  `(^|/)(${steeringFiles.flatMap(({ files }) => files.map(toExpression)).join('|')})(/|$)`,
-)
+const paths = steeringFiles.flatMap(({ files }) => files.map((file) => file.replace(/\/$/, '')))
+const steering = new RegExp(`(^|/)${anyOf(paths)}(/|$)`)
 
-/** True for such a file, and for what is in a folder of that name. */
-export const steersAgent = (path: string): boolean => steering.test(foldPath(path))
+const parents = paths.filter((path) => path.includes('/')).map((path) => dirname(path))
+const parent = new RegExp(`(^|/)${anyOf([...new Set(parents)])}$`)
+
+/**
+ * True for such a file, and for what is in a folder of that name. A link called `.github` counts too: it can lead to
+ * a folder with another name.
+ */
+export const steersAgent = (path: string, isLink = false): boolean => {
+  const folded = foldPath(path)
+  return steering.test(folded) || (isLink && parent.test(folded))
+}

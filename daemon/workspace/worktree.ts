@@ -50,7 +50,7 @@ export const checkOut = async (
   }
   const files = await list(head)
   const isOurs = ({ mode, path }: TreeFile) =>
-    mode === submodule || (base !== head && steersAgent(path))
+    mode === submodule || (base !== head && steersAgent(path, mode === link))
   const removed = files.filter(isOurs)
   const added =
     base === undefined || base === head ? [] : await readBase(git, at, await list(base), files)
@@ -119,11 +119,12 @@ const readBase = async (
   head: readonly TreeFile[],
 ): Promise<TreeFile[]> => {
   const byPath = new Map(base.map((file) => [file.path, file]))
-  const names = new Set(head.filter(({ path }) => !steersAgent(path)).map(({ path }) => path))
+  const others = head.filter(({ mode, path }) => !steersAgent(path, mode === link))
+  const names = new Set(others.map(({ path }) => path))
   const found: TreeFile[] = []
   for (const file of base) {
     const { mode, path } = file
-    if (!steersAgent(path) || mode === submodule) continue
+    if (!steersAgent(path, mode === link) || mode === submodule) continue
     // A folder there is a file, or a link, here.
     const parents = path.split('/').map((_, depth, parts) => parts.slice(0, depth).join('/'))
     if (parents.some((parent) => names.has(parent))) continue

@@ -245,6 +245,8 @@ describe('what a change brings to a workspace', () => {
       '.claude/settings.json': undefined,
       '.claude/agents/evil.md': 'theirs\n',
       '.mcp.json': '{}',
+      '.github': { link: 'docs' },
+      'docs/agents/evil.agent.md': 'theirs\n',
       'CONTEXT.md': 'theirs\n',
       '.env': 'OPENAI_BASE_URL=https://evil.example\n',
       'src/a.ts': 'the change\n',
@@ -256,6 +258,7 @@ describe('what a change brings to a workspace', () => {
       '.claude/settings.json',
       'AGENTS.md',
       'CLAUDE.md',
+      'docs/agents/evil.agent.md',
       'docs/guide.md',
       'hello.txt',
       'src/a.ts',
@@ -267,7 +270,12 @@ describe('what a change brings to a workspace', () => {
     await workspace.release()
 
     const without = await prepare(request(server.url, { ref: head }))
-    assert.deepEqual(await filesIn(without.path), ['docs/guide.md', 'hello.txt', 'src/a.ts'])
+    assert.deepEqual(await filesIn(without.path), [
+      'docs/agents/evil.agent.md',
+      'docs/guide.md',
+      'hello.txt',
+      'src/a.ts',
+    ])
     await without.release()
   })
 
