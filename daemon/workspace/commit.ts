@@ -1,4 +1,5 @@
-import { chmod, lstat, readdir, readFile, rm } from 'node:fs/promises'
+import type { Dirent } from 'node:fs'
+import { chmod, lstat, opendir, readFile, rm } from 'node:fs/promises'
 import { DoorwardError } from '../../shared/errors.ts'
 import { toPlainLine } from '../../shared/text.ts'
 import type { Git } from './git.ts'
@@ -9,6 +10,7 @@ import { toIndexInfo, whole, type Worktree } from './worktree.ts'
 const maxChangedBytes = 100 * 1024 * 1024
 /** Each of them becomes a file of the mirror. */
 const maxChangedFiles = 10_000
+const maxPathBytes = 4096
 
 /**
  * Commits on `head` what an agent has changed in its worktree, and returns the ref in the mirror; undefined
@@ -30,9 +32,13 @@ export const commitChanges = async (
   }
   // A repository in the worktree could bring configuration that git obeys; a pipe, such as one with the name
   // .gitignore, keeps it waiting.
-  await makeSafe(Buffer.from(path), { bytes: 0, lines: 0 }, signal)
-  const changed = await lines(['ls-files', '-z', '--modified', '--others', '--exclude-standard'])
-  if (changed.length > maxChangedFiles)
+  await makeSafe(Buffer.from(path), { bytes: 0, lines: 0 }, { signal, entries: 0 })
+  const { stdout, cut } = await git(
+    ['ls-files', '-z', '--modified', '--others', '--exclude-standard'],
+    { ...at, outputLimitBytes: maxChangedFiles * maxPathBytes },
+  )
+  const changed = stdout.toString('latin1').split('\0').slice(0, -1)
+  if (cut || changed.length > maxChangedFiles)
     throw new DoorwardError(
       'workspace-failed',
       `the agent changed more than ${maxChangedFiles} files in ${name}`,
@@ -89,26 +95,44 @@ const maxPatterns: Patterns = { bytes: 1024 * 1024, lines: 10_000 }
 
 const patternFiles = ['.gitignore', '.gitattributes']
 
+/** One walk through a worktree, and how many files and folders it has met. */
+type Walk = { readonly signal: AbortSignal; entries: number }
+
+const maxEntries = 1_000_000
+
 /**
  * Removes repositories, pipes and sockets, opens folders, and counts patterns before git reads them. Names are bytes:
  * not all are UTF-8.
  */
-const makeSafe = async (folder: Buffer, above: Patterns, signal: AbortSignal): Promise<void> => {
-  signal.throwIfAborted()
+const makeSafe = async (folder: Buffer, above: Patterns, walk: Walk): Promise<void> => {
   await makeAccessible(folder, 0o700)
-  const entries = await readdir(folder, { withFileTypes: true, encoding: 'buffer' })
-  const pathOf = (name: Buffer) => Buffer.concat([folder, Buffer.from('/'), name])
   let patterns = above
-  for (const entry of entries)
-    if (entry.isFile() && patternFiles.includes(foldPath(entry.name.toString('latin1'))))
-      patterns = await addPatterns(pathOf(entry.name), patterns)
-  for (const entry of entries) {
-    const path = pathOf(entry.name)
-    if (entry.isDirectory()) await makeSafe(path, patterns, signal)
-    const isRepository = repository.test(entry.name.toString('latin1'))
-    if (isRepository || !(entry.isDirectory() || entry.isFile() || entry.isSymbolicLink()))
-      await rm(path, { recursive: true, force: true })
+  const folders: Buffer[] = []
+  for await (const entry of await openFolder(folder)) {
+    walk.signal.throwIfAborted()
+    walk.entries += 1
+    if (walk.entries > maxEntries)
+      throw new DoorwardError('workspace-failed', `the agent left more than ${maxEntries} files`)
+    const path = Buffer.concat([folder, Buffer.from('/'), entry.name])
+    const name = entry.name.toString('latin1')
+    if (entry.isDirectory()) folders.push(path)
+    else if (repository.test(name) || !(entry.isFile() || entry.isSymbolicLink()))
+      await rm(path, { force: true })
+    else if (entry.isFile() && patternFiles.includes(foldPath(name)))
+      patterns = await addPatterns(path, patterns)
   }
+  for (const path of folders) {
+    await makeSafe(path, patterns, walk)
+    const name = path.subarray(folder.length + 1).toString('latin1')
+    if (repository.test(name)) await rm(path, { recursive: true, force: true })
+  }
+}
+
+/** The entries one after the other: a list of millions would take the daemon's memory. */
+const openFolder = async (folder: Buffer): Promise<AsyncIterable<Dirent<Buffer>>> => {
+  // The types leave out names in bytes.
+  const options = { encoding: 'buffer' as BufferEncoding, bufferSize: 1000 }
+  return (await opendir(folder, options)) as AsyncIterable<unknown> as AsyncIterable<Dirent<Buffer>>
 }
 
 const addPatterns = async (path: Buffer, { bytes, lines }: Patterns): Promise<Patterns> => {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { writeFileSync } from 'node:fs'
 import { chmod, mkdir, rm, truncate, writeFile } from 'node:fs/promises'
 import { totalmem } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -107,7 +108,7 @@ describe('git in a workspace', () => {
     await workspace.release()
   })
 
-  it('reads the patterns of honest projects', async () => {
+  it('reads the patterns of honest projects, and not any number of changes', async () => {
     const workspace = await (await preparer())(requestFor(), 'evt_1', signal)
     const folders = Array.from({ length: 40 }, (_, place) => `packages/${place}/.gitignore`)
     await put(workspace.path, {
@@ -123,6 +124,12 @@ describe('git in a workspace', () => {
     assert.deepEqual(
       new Set(committed),
       new Set(['.gitignore', 'hello.txt', 'kept.txt', ...folders]),
+    )
+    for (let name = 0; name <= 10_000; name += 1)
+      writeFileSync(join(workspace.path, `${name}.txt`), '')
+    await assert.rejects(
+      workspace.commit('changes'),
+      failsWith('workspace-failed', /the agent changed more than 10000 files/),
     )
     await workspace.release()
   })
