@@ -6,10 +6,18 @@
 const harmlessLength = 1024 * 1024
 const maxDepth = 1000
 const maxContainers = 500_000
+/** Of all objects together. */
+const maxMembers = 250_000
+/** Members and items: each has a comma behind it, but the last. */
+const maxValues = 1_000_000
+/** Of all numbers that may not fit a double. */
+const maxLongDigits = 2_000_000
 
 const doubleQuote = 0x22
+const comma = 0x2c
 const zero = 0x30
 const nine = 0x39
+const colon = 0x3a
 const backslash = 0x5c
 const openBrace = 0x7b
 const closeBrace = 0x7d
@@ -17,25 +25,37 @@ const openBracket = 0x5b
 const closeBracket = 0x5d
 
 /**
- * True for JSON that is small as text and huge in memory: deeper than 1,000 levels, or with more than 500,000
- * objects and arrays. 25 MB of `[` would block the daemon for seconds and take a gigabyte. Counts
- * characters, and only in a long text.
+ * What is too much of JSON that is small as text, and huge in memory or slow to parse; undefined where nothing
+ * is. 25 MB of `[` would block the daemon for seconds and take a gigabyte, and a million names or long numbers
+ * block it for more than a second. Counts characters, and only in a long text.
  */
-export const exceedsJsonLimits = (json: string): boolean => {
-  if (json.length <= harmlessLength) return false
-  let depth = 0
-  let containers = 0
+export const findJsonExcess = (json: string): string | undefined => {
+  if (json.length <= harmlessLength) return undefined
+  let [depth, containers, members, commas, longDigits] = [0, 0, 0, 0, 0]
   for (let index = 0; index < json.length; index += 1) {
     const code = json.charCodeAt(index)
     if (code === doubleQuote) index = endOfString(json, index + 1)
+    else if (code === comma) commas += 1
+    else if (code === colon) members += 1
     else if (code === openBrace || code === openBracket) {
       depth += 1
       containers += 1
-      if (depth > maxDepth || containers > maxContainers) return true
+      if (depth > maxDepth) return `more than ${format(maxDepth)} levels`
     } else if (code === closeBrace || code === closeBracket) depth -= 1
+    else if (isDigit(json, index)) {
+      const end = endOfNumber(json, index)
+      if (end - index >= fewestDigits) longDigits += end - index
+      index = end - 1
+    }
   }
-  return false
+  if (containers > maxContainers) return `more than ${format(maxContainers)} objects and lists`
+  if (members > maxMembers) return `more than ${format(maxMembers)} members`
+  if (commas >= maxValues) return `more than ${format(maxValues)} values`
+  if (longDigits > maxLongDigits) return `more than ${format(maxLongDigits)} digits of long numbers`
+  return undefined
 }
+
+const format = (count: number): string => count.toLocaleString('en')
 
 /** The index of the closing quote of a string, or the end of the text. */
 const endOfString = (json: string, start: number): number => {
@@ -60,11 +80,7 @@ const fewestDigits = 16
  * is read when there is no such integer. Throws what `JSON.parse` throws.
  */
 export const parseExactly = (json: string, utf8: Buffer): unknown => {
-  const isUsual = !hasManyDigits(utf8)
-  const parsed: unknown = JSON.parse(json)
-  if (isUsual) return parsed
-  const quoted = quoteIntegers(json)
-  return quoted === json ? parsed : JSON.parse(quoted)
+  return JSON.parse(hasManyDigits(utf8) ? quoteIntegers(json) : json)
 }
 
 const isDigit = (json: string, at: number): boolean => {
@@ -90,7 +106,7 @@ const digitsAround = (utf8: Buffer, at: number): number => {
 /** In one comparison, as this takes most of the time: `>>> 0` makes a negative number huge. */
 const isDigitByte = (byte = 0): boolean => (byte - zero) >>> 0 < 10
 
-/** For valid JSON. */
+/** Invalid JSON stays invalid: a number as a name is not quoted, nor one with a zero in front. */
 const quoteIntegers = (json: string): string => {
   const parts: string[] = []
   let written = 0
@@ -99,8 +115,8 @@ const quoteIntegers = (json: string): string => {
     else if (isDigit(json, at)) {
       const end = endOfNumber(json, at)
       const start = json[at - 1] === '-' ? at - 1 : at
-      const literal = json.slice(start, end)
-      if (isInteger(literal) && !Number.isSafeInteger(Number(literal))) {
+      const literal = end - at < fewestDigits ? '' : json.slice(start, end)
+      if (isInteger(literal) && !Number.isSafeInteger(Number(literal)) && !isName(json, end)) {
         parts.push(json.slice(written, start), '"', literal, '"')
         written = end
       }
@@ -110,10 +126,26 @@ const quoteIntegers = (json: string): string => {
   return parts.join('') + json.slice(written)
 }
 
-const isInteger = (literal: string): boolean => /^-?\d+$/.test(literal)
+const isInteger = (literal: string): boolean => /^-?[1-9]\d+$/.test(literal)
+
+/** True where a colon follows. */
+const isName = (json: string, end: number): boolean => {
+  let next = end
+  while (' \t\r\n'.includes(json[next] ?? '.')) next += 1
+  return json.charCodeAt(next) === colon
+}
 
 const endOfNumber = (json: string, from: number): number => {
   let end = from
-  while (isDigit(json, end) || '.eE+-'.includes(json[end] ?? ' ')) end += 1
+  while (isOfNumber(json.charCodeAt(end))) end += 1
   return end
 }
+
+/** A digit, or one of `.eE+-`. */
+const isOfNumber = (code: number): boolean =>
+  (code >= zero && code <= nine) ||
+  code === 0x2e ||
+  code === 0x65 ||
+  code === 0x45 ||
+  code === 0x2b ||
+  code === 0x2d

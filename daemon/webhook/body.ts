@@ -1,7 +1,7 @@
 import { isAscii } from 'node:buffer'
 import { DoorwardError } from '../../shared/errors.ts'
 import { toPlainLine } from '../../shared/text.ts'
-import { exceedsJsonLimits, parseExactly } from '../util/exact-json.ts'
+import { findJsonExcess, parseExactly } from '../util/exact-json.ts'
 import type { SignatureScheme } from '../../shared/signatures/scheme.ts'
 import { parseMultipart } from './forms.ts'
 import type { SignatureHeaders } from './signatures/header.ts'
@@ -137,11 +137,9 @@ const notUtf8 = (cause: unknown) =>
 
 const parseJson = (bytes: Buffer): Payload => {
   const text = decode(bytes)
-  if (exceedsJsonLimits(text))
-    throw new DoorwardError(
-      'payload-not-json',
-      'the body is nested too deeply, or has too many objects and lists',
-    )
+  const excess = findJsonExcess(text)
+  if (excess !== undefined)
+    throw new DoorwardError('payload-not-json', `the body has ${excess}, which is too much`)
   try {
     return parseExactly(text, bytes)
   } catch {

@@ -70,6 +70,7 @@ describe('parse', () => {
     ['white space', ' \n', 'payload-not-json'],
     ['broken JSON', '{"a":', 'payload-not-json'],
     ['a number as a name', '{12345678901234567890:1}', 'payload-not-json'],
+    ['a number as a later name', '{"a":1,12345678901234567890 :1}', 'payload-not-json'],
     ['a number with a zero in front', '012345678901234567890', 'payload-not-json'],
     ['bytes that are no UTF-8', Buffer.from([0x22, 0xff, 0x22]), 'payload-not-json'],
     ['UTF-16', Buffer.from('{}', 'utf16le'), 'payload-not-json'],

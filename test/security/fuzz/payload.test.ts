@@ -4,7 +4,7 @@ import { textOfValue, valueAt } from '../../../daemon/util/payload-path.ts'
 import { expandPrompt } from '../../../daemon/webhook/prompt.ts'
 import { holds as fits } from '../../../daemon/webhook/rules/choose.ts'
 import { loadMultipart } from '../../../daemon/webhook/forms.ts'
-import { exceedsJsonLimits } from '../../../daemon/util/exact-json.ts'
+import { findJsonExcess } from '../../../daemon/util/exact-json.ts'
 import type { Payload } from '../../../daemon/webhook/body.ts'
 import { parse } from '../../../daemon/webhook/read-delivery.ts'
 import { verify } from '../../../daemon/webhook/signatures/verify.ts'
@@ -131,8 +131,8 @@ describe('any body', () => {
       fc.constantFrom(0, 1, 600, 998, 999, 1000),
       (text, levels) => {
         const json = `["${filler}",${'['.repeat(levels)}${text}${']'.repeat(levels)}]`
-        if (isJson(text)) assert.equal(exceedsJsonLimits(json), levels + depthOf(text) > 999)
-        else exceedsJsonLimits(json)
+        const excess = findJsonExcess(json)
+        if (isJson(text)) assert.equal(excess !== undefined, levels + depthOf(text) > 999)
       },
     ),
   )
