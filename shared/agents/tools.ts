@@ -54,6 +54,16 @@ export const describeReach = (agent: Agent): string | undefined => {
     : `${flag} ${value}`.trimEnd()
 }
 
+/** `tools: write`, where the folder that this agent changes is used afterwards; undefined else. */
+export const describeWriting = (
+  agent: Agent,
+  workspace: { readonly access: 'read' | 'write' } | undefined,
+): string | undefined => {
+  if (!isCli(agent) || getToolLevel(agent) !== 'write') return undefined
+  const isUsed = workspace ? workspace.access === 'write' : agent.cwd !== undefined
+  return isUsed ? 'tools: write' : undefined
+}
+
 /**
  * Whether what it reads may be the login that its sandbox holds for it: Codex reads by shell commands, and
  * allowed tools are not held to a folder.

@@ -5,7 +5,13 @@ import { getKeySource } from '../signatures/scheme.ts'
 import { contextsIn, literalText, pathsIn } from '../templates.ts'
 import { didYouMean } from '../text.ts'
 import { describePermission } from '../agents/schema.ts'
-import { canReadLogin, describeReach, runsProgram, wantsSandbox } from '../agents/tools.ts'
+import {
+  canReadLogin,
+  describeReach,
+  describeWriting,
+  runsProgram,
+  wantsSandbox,
+} from '../agents/tools.ts'
 import { valueConditions } from '../filter/conditions.ts'
 import { listSecrets } from './environment.ts'
 import type { Config } from './load.ts'
@@ -143,7 +149,7 @@ const riskWarning = (path: string, rule: Rule, bare: ReadonlySet<string>): Warni
   const sends = `and sends its answer out of this machine (${where})`
   const otherwise =
     'deliver to log, notify:desktop or file:, or leave {{event…}} out of the prompt; accept_risk: true in the webhook silences this'
-  const permission = describePermission(agent)
+  const permission = describePermission(agent) ?? describeWriting(agent, workspace)
   if (permission !== undefined)
     return warn(
       'dangerous-combination',

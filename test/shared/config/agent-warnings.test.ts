@@ -99,6 +99,22 @@ describe('the warnings of a configuration', () => {
     it('still name what acts on its own, in a sandbox too', () => {
       assert.match(risks(yolo)[0]?.detail ?? '', /run programs on its own \(--yolo\)/)
     })
+
+    it('name tools: write in a project, or in a workspace that it may change', () => {
+      const fixer = 'kind: claude, tools: write, sandbox: required'
+      const workspace = (access: string) =>
+        `${prompt}, ${leaves}, workspace: { repo: acme/shop, ref: main, access: ${access} }`
+      for (const found of [risks(`${fixer}, cwd: /srv/shop`), risks(fixer, workspace('write'))]) {
+        assert.equal(found.length, 1)
+        assert.match(found[0]?.detail ?? '', /may change files .*\(tools: write\), and sends/)
+        assert.match(found[0]?.hint ?? '', /^take tools: write from the agent/)
+      }
+      assert.deepEqual(risks(fixer, workspace('read')), [])
+      assert.deepEqual(risks(`${fixer}, cwd: /srv/shop`, `prompt_template: x, ${leaves}`), [])
+      assert.deepEqual(risks(`${fixer}, cwd: /srv/shop`, `${prompt}, deliver_to: log`), [])
+      const accepted = `${prompt}, ${leaves}, accept_risk: true`
+      assert.deepEqual(risks(`${fixer}, cwd: /srv/shop`, accepted), [])
+    })
   })
 
   it('name the keys that an agent cannot do without', () => {
