@@ -340,11 +340,12 @@ const toPipelineParts = (
   { home, memory, payloads, intake, live, learners, refusals, loopGuard, log }: Services,
   remoteKeys: RemoteKeys,
 ): PipelineParts => {
-  const { events, deliveries, rateLimits, budgets, groups } = memory
+  const { events, deliveries, eventNames, rateLimits, budgets, groups } = memory
   return {
     budget: intake.budget,
     events,
     deliveries,
+    eventNames,
     rateLimits,
     budgets,
     groups,

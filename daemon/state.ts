@@ -18,6 +18,8 @@ export type Memory = {
   readonly counts: EventCounts
   readonly kept: RetryableEvents<AcceptedEvent>
   readonly deliveries: SeenDeliveries
+  /** Under which event name each signed body came. */
+  readonly eventNames: SeenDeliveries
   readonly rateLimits: RateLimits
   readonly budgets: RunBudgets
   readonly groups: EventGroups
@@ -35,6 +37,7 @@ export const createMemory = (keep: number): Memory => {
     counts: countEvents(events),
     kept: createRetryableEvents<AcceptedEvent>(events),
     deliveries: new SeenDeliveries(),
+    eventNames: new SeenDeliveries(),
     rateLimits: createRateLimits(),
     budgets: new RunBudgets(),
     groups: new EventGroups(events),

@@ -32,6 +32,7 @@ export const errorStatuses = {
   'queue-full': 503,
   stopping: 503,
   'payload-not-json': 400,
+  'event-mismatch': 400,
   'media-type-unsupported': 415,
   'body-too-large': 413,
   'template-failed': 422,

@@ -16,7 +16,8 @@ export type Snapshot = DeliveryState & {
   readonly kept: readonly (readonly [id: string, event: EventOnWire])[]
   readonly deliveries: ReturnType<Memory['deliveries']['snapshot']>
   readonly rateLimits: ReturnType<Memory['rateLimits']['snapshot']>
-  /** An older version has none. */
+  /** An older version has none of these. */
+  readonly eventNames?: ReturnType<Memory['eventNames']['snapshot']>
   readonly budgets?: ReturnType<Memory['budgets']['snapshot']>
   readonly runs?: Memory['runs']
   /** What waits for an agent, in order. */
@@ -53,6 +54,7 @@ export const takeSnapshot = (memory: Memory, queued: readonly Job[]): Snapshot =
       return [id, toWire({ ...event, payload })]
     }),
     deliveries: memory.deliveries.snapshot(now),
+    eventNames: memory.eventNames.snapshot(now),
     rateLimits: memory.rateLimits.snapshot(now),
     budgets: memory.budgets.snapshot(now),
     progress: memory.progress.snapshot(),
@@ -69,6 +71,7 @@ export const restoreSnapshot = (memory: Memory, snapshot: Snapshot): void => {
   memory.counts.restore(snapshot.counts)
   for (const [id, event] of snapshot.kept) restoreAccepted(memory, id, event)
   memory.deliveries.restore(snapshot.deliveries, now)
+  memory.eventNames.restore(snapshot.eventNames ?? [], now)
   memory.rateLimits.restore(snapshot.rateLimits, now)
   memory.budgets.restore(snapshot.budgets ?? [], now)
   memory.runs.madeAt = snapshot.runs?.madeAt

@@ -6,6 +6,7 @@ import type { Webhook } from '../../shared/config/webhook.ts'
 import { getKeySource, type SignatureScheme } from '../../shared/signatures/scheme.ts'
 import { headerNamesIn } from '../../shared/templates.ts'
 import type { EventStore } from '../events/event-store.ts'
+import { isEventHeader } from './event-name.ts'
 import type { SignatureHeaders } from './signatures/header.ts'
 import { handshakeMethod } from './senders/handshakes-unsigned.ts'
 import { handshakeHeaders } from './senders/handshakes.ts'
@@ -19,6 +20,8 @@ export type CompiledWebhook = Omit<Webhook, 'rules'> & {
   readonly hasUnsignedPost: boolean
   /** The headers of a request that are read. */
   readonly headerNames: readonly string[]
+  /** Those of them that name the event, where no signature covers them. */
+  readonly eventHeaders: readonly string[]
   /** Those of them that filters and templates read, as they are written there. */
   readonly scopeHeaders: readonly string[]
   /** The secrets of this home as text, to diagnose a bad signature. */
@@ -46,12 +49,14 @@ export const webhooksByPath = (
       .filter((webhook) => webhook.enabled)
       .flatMap((webhook) => {
         const scopeHeaders = headerNamesIn(webhook.rules.flatMap(scopePaths))
+        const headerNames = listHeaderNames(webhook.scheme, scopeHeaders)
         const ready: CompiledWebhook = {
           ...webhook,
           rules: compileRules(webhook),
           verifier: createVerifier(webhook, env, config),
           hasUnsignedPost: handshakeMethod(webhook.scheme.handshake) === 'POST',
-          headerNames: listHeaderNames(webhook.scheme, scopeHeaders),
+          headerNames,
+          eventHeaders: headerNames.filter(isEventHeader),
           scopeHeaders,
           secrets: () => knownSecrets(webhook, config, env),
           verifyTokens: () => listSecrets(webhook.verifyTokenNames, env),

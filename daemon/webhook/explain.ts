@@ -14,6 +14,7 @@ import {
   type ReadDelivery,
   readDelivery,
 } from './read-delivery.ts'
+import { requireBodyOfEvent } from './event-name.ts'
 import { loadMultipart } from './forms.ts'
 import { isMultipart } from './body.ts'
 import { markedPrompt } from './prompt.ts'
@@ -69,7 +70,7 @@ export const explain = async (
   if (!shown) throw new DoorwardError('internal', 'a webhook without a rule')
   return {
     webhook: webhook.path,
-    signature: checkTime(signature, read, nowMs),
+    signature: checkRest(signature, read, nowMs),
     ...(decision.kind === 'handshake' && { handshake: decision.handshake.status }),
     ...(decision.kind === 'own' && { ownComment: true }),
     ...(decision.kind === 'duplicate' && { duplicateOf: [...decision.of] }),
@@ -179,14 +180,17 @@ const checkSignature = (
 }
 
 /** The last part of verification, for a valid signature. */
-const checkTime = (
+const checkRest = (
   signature: Explanation['signature'],
-  { payload, webhook: { scheme } }: ReadDelivery,
+  read: ReadDelivery,
   nowMs: number,
 ): Explanation['signature'] => {
+  const { payload, webhook } = read
+  const { scheme } = webhook
   if (signature.result !== 'valid') return signature
   try {
     checkBodyTimestamp(payload, scheme, nowMs, scheme.lateSeconds)
+    requireBodyOfEvent(read)
     return signature
   } catch (error) {
     return { ...signature, result: 'invalid', detail: describeRefusal(error) }

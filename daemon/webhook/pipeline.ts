@@ -8,6 +8,7 @@ import {
   answerUnsigned,
   answerWithoutRun,
   awaitOwnMessages,
+  checkEvent,
   checkSignedTime,
   createEvents,
   decideOn,
@@ -43,6 +44,7 @@ type Step = {
 const whenVerified: readonly Step[] = [
   { stage: 'parse', take: parseBody },
   { stage: 'verify', take: checkSignedTime },
+  { stage: 'verify', take: checkEvent },
   { stage: 'filter', take: decideOn },
   { stage: 'filter', take: limitRate },
   { stage: 'filter', take: answerWithoutRun },

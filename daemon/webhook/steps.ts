@@ -14,6 +14,8 @@ import {
   type EventOfRule,
   type Status,
 } from './delivery.ts'
+import type { SeenDeliveries } from './dedupe.ts'
+import { checkEventName } from './event-name.ts'
 import { checkBodyTimestamp, getLateSeconds } from './read-delivery.ts'
 import { createEvent } from './events/accepted-event.ts'
 import type { KeptPayloads } from './events/kept-payloads.ts'
@@ -46,6 +48,8 @@ export type PipelineParts = ContactParts &
     readonly remoteKeys: RemoteKeys
     readonly budget: ByteBudget
     readonly budgets: RunBudgets
+    /** Under which event name each signed body came, in place of the id of an event. */
+    readonly eventNames: SeenDeliveries
     readonly rateLimits: RateLimits
     readonly learners: DeliveryWaiters
     readonly diagnose: DiagnoseRefusal
@@ -164,6 +168,12 @@ export const checkSignedTime = ({ webhook, receivedAt, read }: Delivery): undefi
   if (!signed) return
   const lateSeconds = getLateSeconds(webhook, deliveryId)
   checkBodyTimestamp(payload, webhook.scheme, receivedAt.getTime(), lateSeconds)
+}
+
+/** The last part of verification, where no signature covers the name of the event. */
+export const checkEvent = ({ read }: Delivery, { eventNames }: PipelineParts): undefined => {
+  const found = required(read)
+  if (found.signed) checkEventName(found, eventNames, performance.now())
 }
 
 export const decideOn = (delivery: Delivery, parts: PipelineParts): undefined => {

@@ -32,10 +32,12 @@ export type { RequestLine, SignatureHeaders }
 class VerifiedBody {
   readonly #bytes: Buffer
   readonly #signedId: string | undefined
+  readonly #mac: Buffer | undefined
 
-  constructor(bytes: Buffer, signedId?: string) {
+  constructor(bytes: Buffer, signedId?: string, mac?: Buffer) {
     this.#bytes = bytes
     this.#signedId = signedId
+    this.#mac = mac
   }
 
   get bytes(): Buffer {
@@ -47,13 +49,18 @@ class VerifiedBody {
     return this.#signedId
   }
 
+  /** The MAC that matched: the same for the same signed bytes. */
+  get mac(): Buffer | undefined {
+    return this.#mac
+  }
+
   /** For keeping: a small body may be a part of a large buffer. */
   compact(): VerifiedBody {
     const { length } = this.#bytes
     if (this.#bytes.buffer.byteLength <= length + maxUnusedBytes) return this
     const copy = Buffer.allocUnsafeSlow(length)
     this.#bytes.copy(copy)
-    return new VerifiedBody(copy, this.#signedId)
+    return new VerifiedBody(copy, this.#signedId, this.#mac)
   }
 }
 
@@ -99,13 +106,13 @@ export const verify = (
   if (timestamp !== '') checkAge(timestamp, form, nowMs)
   const values = form.signs.length === 1 ? nothing : toSignedValues(given, line, form.publicUrl)
   // Every key is tried with every signature, so that the time does not show which one fits.
-  let matches = false
+  let mac: Buffer | undefined
   for (const key of form.keys) {
     const digest = computeMac(form, key, bytes, values)
-    for (const signature of digests) if (constantTimeEqual(digest, signature)) matches = true
+    for (const signature of digests) if (constantTimeEqual(digest, signature)) mac = digest
   }
-  if (!matches) throw invalid('the signature does not match the body and the secret')
-  return new VerifiedBody(bytes, id === '' ? undefined : id)
+  if (!mac) throw invalid('the signature does not match the body and the secret')
+  return new VerifiedBody(bytes, id === '' ? undefined : id, mac)
 }
 
 const whyUnavailable = {

@@ -23,6 +23,7 @@ describe('a snapshot of the memory', () => {
     memory.rateLimits.count('/a', rate, performance.now())
     const key = { webhook: '/a', hash: 'x' }
     memory.deliveries.remember(key, id, performance.now())
+    memory.eventNames.remember(key, 'push', performance.now())
     restoreSnapshot(other, structuredClone(takeSnapshot(memory, [])))
     assert.deepEqual(other.events.get(id), memory.events.get(id))
     assert.equal(other.counts.of('/a').counts.done, 1)
@@ -32,6 +33,7 @@ describe('a snapshot of the memory', () => {
       code: 'rate-limited',
     })
     assert.equal(other.deliveries.eventFor(key, performance.now()), id)
+    assert.equal(other.eventNames.eventFor(key, performance.now()), 'push')
   })
 
   it('has what a retry of an event needs: its code, and the comment that its answer updates', () => {

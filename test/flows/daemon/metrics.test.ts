@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { statusSchema } from '../../../shared/api.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'
 import { send } from '../../support/servers/http.ts'
-import { githubHeaders } from '../../support/servers/sign.ts'
+import { githubBody, githubHeaders } from '../../support/servers/sign.ts'
 import { storeLogin } from '../../support/providers/stored-login.ts'
 import { temporaryHome } from '../../support/temporary.ts'
 
@@ -37,9 +37,11 @@ webhooks:
     deliver_to: "file:answers.md"
 `,
     })
-    const { id } = await post('{"action":"opened","title":"a title of a payload"}')
+    const { id } = await post(
+      githubBody('pull_request', { action: 'opened', title: 'a title of a payload' }),
+    )
     await untilFinished(daemon, String(id))
-    await post('{"action":"closed"}')
+    await post(githubBody('pull_request', { action: 'closed' }))
     const unsigned = githubHeaders('{}', 'another secret')
     await post('{"action":"opened"}', unsigned)
   })

@@ -8,7 +8,7 @@ import { newQueueKey, startMachine, textsInMemory } from '../../support/daemon/m
 import { type Reports, startReports } from '../../support/daemon/reports.ts'
 import { send } from '../../support/servers/http.ts'
 import { type Broker, startBroker } from '../../support/servers/nats.ts'
-import { githubHeaders } from '../../support/servers/sign.ts'
+import { githubBody, githubHeaders } from '../../support/servers/sign.ts'
 import { json, startTargetServer, type TargetServer } from '../../support/servers/target-server.ts'
 
 const secret = 'the-secret-of-the-webhook'
@@ -217,7 +217,7 @@ webhooks:
   })
 
   it('keep targets and secrets at the receiver, and texts from the broker', async () => {
-    const body = JSON.stringify({ name: canary })
+    const body = githubBody('pull_request', { name: canary })
     const headers = githubHeaders(body, secret)
     const reply = await send(`${receiver.url}/signed`, { headers, body })
     assert.equal(reply.status, 202, reply.text)

@@ -10,7 +10,7 @@ import { type HomeFiles, temporaryHome } from '../../support/temporary.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'
 import { followEvents } from '../../support/daemon/events.ts'
 import { type HookServer, startHookServer } from '../../support/servers/hook-api.ts'
-import { githubHeaders } from '../../support/servers/sign.ts'
+import { githubBody, githubHeaders } from '../../support/servers/sign.ts'
 import { json, startTargetServer, type TargetServer } from '../../support/servers/target-server.ts'
 import { run } from '../../cli/support/cli.ts'
 
@@ -79,7 +79,7 @@ describe('deliveries that did not arrive', () => {
     return result
   }
   const push = async ({ url }: RunningDaemon, number: number, guid: string) => {
-    const body = JSON.stringify({ action: 'opened', number })
+    const body = githubBody('pull_request', { action: 'opened', number })
     const headers = githubHeaders(body, secret, { 'x-github-delivery': guid })
     return fetch(`${url}${path}`, { method: 'POST', headers, body })
   }

@@ -4,7 +4,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'
 import { send } from '../../support/servers/http.ts'
-import { githubHeaders } from '../../support/servers/sign.ts'
+import { githubBody, githubHeaders } from '../../support/servers/sign.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 
 // Windows has no such signal.
@@ -55,7 +55,7 @@ webhooks:
     return { buffers: Number(line.toString()), strings: await readFile(snapshot, 'utf8') }
   }
   const post = async (payload: object, headers = githubHeaders) => {
-    const body = JSON.stringify(payload)
+    const body = githubBody('pull_request', payload)
     return send(`${daemon.url}/hook`, { headers: headers(body, secret), body })
   }
 

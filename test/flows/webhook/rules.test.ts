@@ -6,7 +6,7 @@ import { type Explanation, explanationSchema } from '../../../shared/api-explain
 import { run } from '../../cli/support/cli.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'
 import { send } from '../../support/servers/http.ts'
-import { githubHeaders } from '../../support/servers/sign.ts'
+import { githubBody, githubHeaders } from '../../support/servers/sign.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 
 const secret = 'a secret of the flow test'
@@ -30,7 +30,7 @@ describe('a webhook with rules', () => {
     payload: object,
     delivery: string,
   ): Promise<Posted> => {
-    const body = JSON.stringify(payload)
+    const body = githubBody(event, payload)
     const headers = githubHeaders(body, secret, {
       'x-github-event': event,
       'x-github-delivery': delivery,
@@ -228,7 +228,10 @@ webhooks:
     assert.match(listed.stdout, /\/webhook\/github +3 rules +github +set/)
     assert.match(listed.stdout, /^- triage +rule +log/m)
     const file = join(folder, 'issue.json')
-    await writeFile(file, JSON.stringify({ action: 'opened', number: 10, draft: false }))
+    await writeFile(
+      file,
+      githubBody('pull_request', { action: 'opened', number: 10, draft: false }),
+    )
     const args = ['webhook', 'send', '/webhook/github', file, '--event', 'pull_request']
     const sent = await cli(...args, '--wait')
     assert.equal(sent.stdout, 'review 10\ngreet 10\n')

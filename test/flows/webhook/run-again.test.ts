@@ -5,7 +5,7 @@ import { type EventDetail, type EventRecord, eventSchema } from '../../../shared
 import { run } from '../../cli/support/cli.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'
 import { send } from '../../support/servers/http.ts'
-import { githubHeaders } from '../../support/servers/sign.ts'
+import { githubBody, githubHeaders } from '../../support/servers/sign.ts'
 import { type TargetServer, startTargetServer } from '../../support/servers/target-server.ts'
 
 const secret = 'a secret of the flow test'
@@ -46,7 +46,7 @@ agents:
     await daemon.client.post('/daemon/reload')
   }
   const post = async (payload: object, delivery: string) => {
-    const body = JSON.stringify(payload)
+    const body = githubBody('pull_request', payload)
     const headers = githubHeaders(body, secret, { 'x-github-delivery': delivery })
     return (await send(`${daemon.url}/hook`, { headers, body })).json()
   }

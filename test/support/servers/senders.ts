@@ -57,7 +57,7 @@ const github: Sender = {
   scheme: 'github',
   secret: "It's a Secret to Everybody",
   otherSecret: 'another secret',
-  bodyAt: plainBody,
+  bodyAt: () => '{"action":"opened","pull_request":{},"text":"tür \\u00e9 ✓","list":[1,2]}',
   sign: async (body, _nowMs, secret = github.secret) => ({
     ...json,
     'x-github-event': 'pull_request',

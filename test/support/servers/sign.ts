@@ -12,3 +12,14 @@ export const githubHeaders = (
   'x-hub-signature-256': `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`,
   ...more,
 })
+
+const ownMembers: Readonly<Record<string, object>> = {
+  issue_comment: { issue: {}, comment: {} },
+  issues: { issue: {} },
+  pull_request: { pull_request: {} },
+  push: { ref: 'refs/heads/main', commits: [] },
+}
+
+/** A body of this event of GitHub, with the members that tell it from other events. */
+export const githubBody = (event: string, payload: object): string =>
+  JSON.stringify({ ...payload, ...ownMembers[event] })
