@@ -6,7 +6,6 @@ import { eventStates } from '../shared/event-states.ts'
 import { tunnelPrograms } from '../shared/api-tunnel.ts'
 import { DoorwardError } from '../shared/errors.ts'
 import type { EventControls } from './event-page/routes.ts'
-import { eventNotFound } from './webhook/events/control.ts'
 import { exactRouter, readJsonBody } from './http/body.ts'
 import type { EventStream } from './http/sse.ts'
 import type { Hooks } from './sender-apis/hooks.ts'
@@ -91,18 +90,16 @@ const addEventRoutes = (
     ctx.body = await catchUp.decide(await readJsonBody(ctx, catchUpSchema))
   })
   router.get('/events/:id', (ctx) => {
-    const event = events.get(String(ctx.params['id']))
-    if (!event) throw eventNotFound()
-    ctx.body = event
+    ctx.body = events.get(events.resolve(String(ctx.params['id'])))
   })
   router.post('/events/:id/retry', (ctx) => {
     const { again } = one('again', ctx.query['again'])
     if (again !== undefined && again !== 'true') throw invalid('again is not true')
-    ctx.body = (again ? runAgain : retry)(String(ctx.params['id']))
+    ctx.body = (again ? runAgain : retry)(events.resolve(String(ctx.params['id'])))
     ctx.status = 202
   })
   router.post('/events/:id/cancel', (ctx) => {
-    ctx.body = cancel(String(ctx.params['id']))
+    ctx.body = cancel(events.resolve(String(ctx.params['id'])))
     ctx.status = 202
   })
 }

@@ -62,6 +62,19 @@ export const eventSchema = z.strictObject({
   webhook: z.string().nullable(),
   /** Name of the rule, where the webhook has rules. */
   rule: z.string().optional(),
+  /** What the delivery is about; not of one that was refused. */
+  subject: z
+    .strictObject({
+      /** The sender's own name of it: `acme/shop#12`. */
+      key: z.string(),
+      /** One line of at most 120 columns, with the key. */
+      title: z.string(),
+      /** Its page at the sender, by https. */
+      url: z.string().optional(),
+      /** `pull request`, `invoice`, `message`; `event` where the payload names nothing. */
+      kind: z.string(),
+    })
+    .optional(),
   receivedAt: z.iso.datetime(),
   state: z.enum(eventStates),
   stage: z.enum(stages).optional(),

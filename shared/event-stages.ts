@@ -17,6 +17,11 @@ export const describeOrigin = ({
 }: Pick<EventDetail, 'webhook' | 'rule' | 'kind'>): string =>
   rule === undefined ? (webhook ?? kind) : `${webhook ?? kind} ${rule}`
 
+/** What an event is called: by what it is about, else by where it came in. */
+export const describeWhat = (
+  event: Pick<EventDetail, 'webhook' | 'rule' | 'kind' | 'subject'>,
+): string => event.subject?.title ?? describeOrigin(event)
+
 type TimedStage = 'queue' | 'agent' | 'deliver'
 
 /** The stages of a webhook event, from the checks to the delivery. */

@@ -1,5 +1,5 @@
 import type { ProviderSummary, Status } from '../shared/api.ts'
-import { describeOrigin } from '../shared/event-stages.ts'
+import { describeWhat } from '../shared/event-stages.ts'
 import { findTokenFileProblem, providerToLogIn } from '../shared/client/discovery.ts'
 import type { Action } from './view.ts'
 import {
@@ -60,7 +60,7 @@ const failedRunAttention = (status: Status): Attention[] => {
   if (!lastRun || lastRun.state === 'done' || lastRun.code === 'event-cancelled') return []
   return [
     {
-      text: `Last run failed: ${describeOrigin(lastRun)}, ${describeReason(lastRun)}`,
+      text: `Last run failed: ${describeWhat(lastRun)}, ${describeReason(lastRun)}`,
       urgent: true,
       action: { do: 'show-event', id: lastRun.id },
     },

@@ -2,7 +2,7 @@ import type { EventRecord, Machine, ProviderSummary, Status } from '../shared/ap
 import { findTokenFileProblem } from '../shared/client/discovery.ts'
 import { type Action, toActionKey, type OwnState, type View, newestFirst } from './view.ts'
 import { toLabel, maxLabelLength } from './text.ts'
-import { describeOrigin } from '../shared/event-stages.ts'
+import { describeWhat } from '../shared/event-stages.ts'
 import { getFix, providerTitle, describeReason, formatTime } from './wording.ts'
 import { needsLogin, findStatusAttention, findAttention } from './attention.ts'
 
@@ -184,7 +184,7 @@ const marks: Readonly<Record<EventRecord['state'], string>> = {
 }
 
 const eventLine = (event: EventRecord, view: View): string =>
-  `${formatTime(event.receivedAt, view)}  ${marks[event.state]} ${describeOrigin(event)}: ${outcome(event)}`
+  `${formatTime(event.receivedAt, view)}  ${marks[event.state]} ${describeWhat(event)}: ${outcome(event)}`
 
 const outcome = (event: EventRecord): string => {
   if (event.state === 'done') return event.resultPreview?.trim() || 'done'

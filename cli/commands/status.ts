@@ -5,7 +5,7 @@ import type {
   TokenSummary,
   WebhookSummary,
 } from '../../shared/api.ts'
-import { describeOrigin } from '../../shared/event-stages.ts'
+import { describeWhat } from '../../shared/event-stages.ts'
 import { findTokenFileProblem } from '../../shared/client/discovery.ts'
 import { formatDuration, toPlainLine, toPlainText, measureWidth } from '../../shared/text.ts'
 import type { Context } from '../context.ts'
@@ -249,7 +249,7 @@ const failures = (
       string
     >
     const why = toPlainLine(event.detail ?? event.code ?? '')
-    const words = `${moment(event.receivedAt, now)} ${toPlainLine(describeOrigin(event))}${event.stage ? ` at ${event.stage}` : ''}: ${cut(why, 120)}`
+    const words = `${moment(event.receivedAt, now)} ${toPlainLine(describeWhat(event))}${event.stage ? ` at ${event.stage}` : ''}: ${cut(why, 120)}`
     return [
       ...row(`  ${painted(text)}`, words, columns, 4),
       ...indented(asInvoked(`doorward events show ${toPlainLine(event.id)}`), columns, 4),
@@ -264,7 +264,7 @@ const failures = (
 
 /** `done at /webhook/github, 3 min ago` */
 const newestWords = (event: EventRecord, now: Date): string =>
-  `${event.state} at ${cut(toPlainLine(describeOrigin(event)), mostOfPath)}, ${ago(event.receivedAt, now)}`
+  `${event.state} at ${cut(toPlainLine(describeWhat(event)), mostOfPath)}, ${ago(event.receivedAt, now)}`
 
 const ago = (time: string, now: Date): string =>
   `${roughly(Math.max(0, now.getTime() - Date.parse(time)))} ago`

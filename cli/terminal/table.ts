@@ -6,39 +6,45 @@ import { wrapLine } from './wrap.ts'
 export type Cell = string | { readonly text: string; readonly paint: (text: string) => string }
 
 /**
- * Lines of a table whose columns are two spaces apart. With `columns` the last column is cut so that
- * no line is wider; `atLeast` are widths for lines that are drawn one by one. Every cell is made plain:
- * it may come from outside.
+ * Lines of a table whose columns are two spaces apart. With `columns` one column, the last or that of the place
+ * `cuts`, is cut so that no line is wider; `atLeast` are widths for lines that are drawn one by one. Every cell is
+ * made plain: it may come from outside.
  */
 export const tableLines = (
   rows: readonly (readonly Cell[])[],
   columns?: number,
   atLeast: readonly number[] = [],
+  cuts?: number,
 ): string[] => {
   const texts = rows.map((row) => row.map(toText))
   const widths = [...atLeast]
   for (const row of texts)
     row.forEach((text, index) => (widths[index] = Math.max(widths[index] ?? 0, measureWidth(text))))
-  return rows.map((row, rowIndex) => {
-    let used = 0
-    return row
+  const flexible = cuts ?? widths.length - 1
+  if (columns !== undefined) {
+    const others = widths.reduce((sum, width, at) => sum + (at === flexible ? 0 : width + 2), 0)
+    widths[flexible] = Math.min(widths[flexible] ?? 0, Math.max(0, columns - others))
+  }
+  return rows.map((row, rowIndex) =>
+    row
       .map((cell, index) => {
-        const isLast = index === row.length - 1
         const text = texts[rowIndex]?.[index] ?? ''
-        const fitted = isLast && columns !== undefined ? cut(text, columns - used) : text
-        used += (widths[index] ?? 0) + 2
-        const padding = isLast ? '' : ' '.repeat((widths[index] ?? 0) - measureWidth(text))
+        const width = widths[index] ?? 0
+        const isCut = index === flexible && columns !== undefined
+        const fitted = isCut ? cut(text, width) : text
+        const isLast = index === row.length - 1
+        const padding = isLast ? '' : ' '.repeat(Math.max(0, width - measureWidth(fitted)))
         return `${typeof cell === 'string' ? fitted : cell.paint(fitted)}${padding}`
       })
       .join('  ')
-      .trimEnd()
-  })
+      .trimEnd(),
+  )
 }
 
 /**
- * The rows without the columns of these places, dropped in this order until the last column has room for
- * `lastAtLeast` columns of the terminal; `atLeast` are widths as `tableLines` takes them, and come back
- * without those of the dropped. `room` is what the last column has. Without `columns` all of them stay.
+ * The rows without the columns of these places, dropped in this order until the last column, or that of the place
+ * `cuts`, has room for `lastAtLeast` columns of the terminal; `atLeast` are widths as `tableLines` takes them, and
+ * come back without those of the dropped. `room` is what that column has. Without `columns` all of them stay.
  */
 export const narrowed = (
   rows: readonly (readonly Cell[])[],
@@ -46,6 +52,7 @@ export const narrowed = (
   places: readonly number[],
   lastAtLeast: number,
   atLeast: readonly number[] = [],
+  cuts?: number,
 ): {
   readonly rows: (readonly Cell[])[]
   readonly atLeast: readonly number[]
@@ -53,10 +60,13 @@ export const narrowed = (
 } => {
   const widths = [...atLeast]
   for (const row of rows)
-    for (const [index, cell] of row.slice(0, -1).entries())
-      widths[index] = Math.max(widths[index] ?? 0, measureWidth(toText(cell)))
+    for (const [index, cell] of row.entries())
+      if (index !== (cuts ?? row.length - 1))
+        widths[index] = Math.max(widths[index] ?? 0, measureWidth(toText(cell)))
+  if (cuts !== undefined) widths[cuts] = 0
   const dropped = new Set<number>()
   let room = widths.reduce((left, width) => left - width - 2, columns ?? Infinity)
+  if (cuts !== undefined) room += 2
   for (const place of places) {
     if (room >= lastAtLeast) break
     dropped.add(place)
@@ -66,7 +76,9 @@ export const narrowed = (
   return { rows: rows.map((row) => row.filter(stays)), atLeast: atLeast.filter(stays), room }
 }
 
-const toText = (cell: Cell): string => toPlainLine(typeof cell === 'string' ? cell : cell.text)
+/** The text of a cell, harmless on a terminal. */
+export const toText = (cell: Cell): string =>
+  toPlainLine(typeof cell === 'string' ? cell : cell.text)
 
 /** Cuts a text to so many columns; the last of them is then `…`. */
 export const cut = (text: string, columns: number): string => {

@@ -7,6 +7,8 @@ import type { NeededToken } from './token.ts'
 export type AgentReply = {
   readonly eventId: string
   readonly webhook: string
+  /** What the event is about, in one line. */
+  readonly title?: string | undefined
   readonly rule?: string | undefined
   readonly receivedAt: Date
   readonly text: string

@@ -1,6 +1,6 @@
 import type { EventDetail, TargetResult } from '../../shared/api.ts'
 import {
-  describeOrigin,
+  describeWhat,
   type Bar,
   toBars,
   toStages,
@@ -27,9 +27,9 @@ export const getButton = ({ kind, state, prompt }: EventDetail): ButtonAction | 
   return state === 'done' ? 'runAgain' : 'retry'
 }
 
-/** The title of the window, without words of a payload. */
+/** The title of the window. */
 const toTitle = (event: EventDetail): string =>
-  `${toShownLine(describeOrigin(event))}: ${event.state}`
+  `${toShownLine(describeWhat(event))}: ${event.state}`
 
 const renderContent = (view: EventView): Markup => {
   const { event } = view
@@ -49,17 +49,29 @@ const renderHead = ({
   kind,
   webhook,
   rule,
+  subject,
   state,
   receivedAt,
   agent,
 }: EventDetail): Markup => markup`
     <header>
       <p class="state"><span class="dot" aria-hidden="true"></span>${state}</p>
-      <h1><bdi>${toShownLine(webhook ?? kindTitles[kind])}</bdi></h1>
+      <h1>${renderLink(subject?.title ?? webhook ?? kindTitles[kind], subject?.url)}</h1>
       <p class="soft"><time datetime="${receivedAt}">${formatLocalTime(receivedAt)}</time>${
+        subject === undefined || webhook === null
+          ? undefined
+          : markup` · <bdi>${toShownLine(webhook)}</bdi>`
+      }${
         rule === undefined ? undefined : markup` · rule <bdi>${toShownLine(rule)}</bdi>`
       }${agent === null ? undefined : markup` · agent <bdi>${toShownLine(agent)}</bdi>`}</p>
     </header>`
+
+const renderLink = (text: string, url: string | undefined): Markup => {
+  const shown = markup`<bdi>${toShownLine(text)}</bdi>`
+  return url === undefined
+    ? shown
+    : markup`<a href="${url}" rel="noopener noreferrer" target="_blank">${shown}</a>`
+}
 
 const kindTitles = { webhook: 'Webhook', oauth: 'Accounts', daemon: 'Daemon' } as const
 

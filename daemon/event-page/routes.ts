@@ -9,7 +9,6 @@ import { exactRouter, type RenderedPage } from '../http/body.ts'
 import { refuseForeign } from '../http/guard.ts'
 import type { Log } from '../log/log.ts'
 import { loadCallbackPage } from '../oauth/login/callback-page.ts'
-import { eventNotFound } from '../webhook/events/control.ts'
 import {
   type ErrorPage,
   eventForgotten,
@@ -181,8 +180,7 @@ const toNotice = (run: () => void, doneText: string): string => {
 export const linkRoutes = (events: EventStore, links: EventLinks, url: () => string): Router => {
   const router = exactRouter()
   router.post('/events/:id/link', (ctx) => {
-    const eventId = String(ctx.params['id'])
-    if (!events.record(eventId)) throw eventNotFound()
+    const eventId = events.resolve(String(ctx.params['id']))
     const { code, expiresAt } = links.issue({ eventId })
     const link: EventLink = {
       url: new URL(pagePath(code), url()).href,

@@ -31,6 +31,7 @@ export const newRecord = (id: string, receivedAt: string, fields: EventFields): 
   kind: fields.kind ?? 'webhook',
   webhook: fields.webhook ?? null,
   rule: fields.rule,
+  subject: fields.subject,
   receivedAt,
   state: fields.state,
   stage: fields.stage,

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { EventDetail, EventRecord, EventState } from '../../shared/api.ts'
+import { DoorwardError } from '../../shared/errors.ts'
 import { type Fifo, createFifo } from '../util/collections.ts'
 import {
   changedRecord,
@@ -131,6 +132,19 @@ export class EventStore {
   get(id: string): EventDetail | undefined {
     const stored = this.#events.get(id)
     return stored && { ...plainRecord(stored.record), ...toDetail(stored) }
+  }
+
+  /**
+   * The id of the one event that is typed so: a whole id, or four or more digits of its beginning, with or without
+   * `evt_`. Throws `event-not-found`.
+   */
+  resolve(typed: string): string {
+    if (this.#events.has(typed)) return typed
+    const start = `evt_${typed.replace(/^evt_/, '')}`
+    const ids =
+      start.length < 8 ? [] : [...this.#events.keys()].filter((id) => id.startsWith(start))
+    if (ids[0] !== undefined && ids.length === 1) return ids[0]
+    throw eventNotFound(ids.length > 1 ? 'several events begin so' : undefined)
   }
 
   /** The event without its prompt and answer. */
@@ -268,6 +282,12 @@ export class EventStore {
     this.#failed.remove(stored.record.id)
   }
 }
+
+/** For an id that no event in memory has, or more than one. */
+export const eventNotFound = (what = 'there is no such event in memory') =>
+  new DoorwardError('event-not-found', what, {
+    hint: 'doorward events lists those there are; older ones and those before a stop are no longer in memory',
+  })
 
 const maxChanges = 1000
 

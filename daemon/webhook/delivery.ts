@@ -13,6 +13,7 @@ import type { RejectionLog } from './rejection-log.ts'
 import type { Reply } from './senders/handshakes.ts'
 import type { FetchText } from './senders/remote-keys.ts'
 import type { Proof, SignatureHeaders } from './signatures/header.ts'
+import { describeSubject } from './subject.ts'
 
 export type Status = 'accepted' | 'filtered' | 'duplicate' | 'ping' | 'challenge'
 
@@ -72,7 +73,8 @@ export type ContactParts = {
 const toFields = (delivery: Delivery, rule?: CompiledRule): ReturnType<typeof toKnown> => {
   const { webhook, headers, size, source, read } = delivery
   const deliveryId = read ? read.deliveryId : getDeliveryId(webhook.scheme, headers)
-  return toKnown(webhook, { deliveryId, signed: read?.signed, source }, size, rule)
+  const subject = read && describeSubject(read, rule ?? webhook.rules[0])
+  return toKnown(webhook, { deliveryId, signed: read?.signed, source, subject }, size, rule)
 }
 
 /** What the event of a request without a delivery names. */

@@ -47,7 +47,8 @@ export const sanitize = (text: string, isJson = false): string => {
   return breakChatTokens(breakMarkers(isJson ? showComments(visible) : takeCommentsOut(visible)))
 }
 
-const showAll = (text: string): string =>
+/** The text without its invisible characters, and with plain line ends. */
+export const showAll = (text: string): string =>
   text
     .replaceAll(/\r\n?|[\u2028\u2029]/g, '\n')
     .replace(invisible, '')

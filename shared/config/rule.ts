@@ -50,6 +50,8 @@ export type Rule = {
   /** Bytes of each. */
   readonly contextLimit: number
   readonly targets: readonly Target[]
+  /** What its events are called, in place of the subject's own title. */
+  readonly title: Template | undefined
   /** Of the events with one key the newest runs. */
   readonly coalesce: Coalesce | undefined
   /** Whether a comment replaces the earlier one. */
@@ -75,7 +77,15 @@ export type EventName = string
 export type ParsedRule = Partial<
   Pick<
     Rule,
-    'on' | 'filter' | 'prompt' | 'workspace' | 'context' | 'targets' | 'coalesce' | 'update'
+    | 'on'
+    | 'filter'
+    | 'prompt'
+    | 'workspace'
+    | 'context'
+    | 'targets'
+    | 'title'
+    | 'coalesce'
+    | 'update'
   >
 >
 
@@ -118,6 +128,8 @@ export const parseRule = (
       `unknown agent "${agent}"`,
       didYouMean(agent, agentNames) ?? `known: ${agentNames.join(', ') || 'none'}`,
     )
+  const { title: titleText } = entry
+  const [title] = titleText === undefined ? [] : attempt(['title'], () => parseTemplate(titleText))
   const [coalesce] = entry.coalesce ? parseCoalesce(entry.coalesce, attempt) : []
   const [prompt] =
     template === undefined ? [] : attempt(['prompt_template'], () => parsePrompt(template))
@@ -142,6 +154,7 @@ export const parseRule = (
     ...(code && { workspace: code }),
     ...(entry.context && { context: entry.context }),
     ...(deliverTo !== undefined && { targets: targets.filter(({ kind }) => kind !== 'none') }),
+    ...(title && { title }),
     ...(coalesce && { coalesce }),
     ...(entry.update !== undefined && { update: entry.update }),
   }
@@ -225,11 +238,13 @@ export const scopePaths = ({
   prompt,
   workspace,
   targets = [],
+  title,
   coalesce,
 }: ParsedRule): Path[] => [
   ...valueConditions(filter).map(({ path }) => path),
   ...(prompt ? pathsIn(prompt) : []),
   ...(workspace ? workspacePaths(workspace) : []),
+  ...(title ? pathsIn(title) : []),
   ...(coalesce ? pathsIn(coalesce.key) : []),
   ...targets.flatMap(targetPaths),
 ]
@@ -238,7 +253,7 @@ export const scopePaths = ({
 export const toRule = (
   entry: RuleEntry & { readonly name?: string },
   agents: ReadonlyMap<string, Agent>,
-  { on, prompt, filter = [], workspace, context = [], targets = [], coalesce }: ParsedRule,
+  { on, prompt, filter = [], workspace, context = [], targets = [], title, coalesce }: ParsedRule,
 ): Rule | undefined => {
   const { agent: agentName = '' } = entry
   const agent = agents.get(agentName)
@@ -255,6 +270,7 @@ export const toRule = (
     context,
     contextLimit: entry.context_limit ?? usualContextBytes,
     targets,
+    title,
     coalesce,
     update: entry.update ?? false,
     allowsWorkflows: entry.allow_workflows ?? false,

@@ -107,6 +107,13 @@ const ruleFields = {
     .boolean()
     .optional()
     .describe('Silences the warning about a dangerous combination. Default false.'),
+  title: z
+    .string()
+    .regex(/\S/, 'the title is empty')
+    .optional()
+    .describe(
+      'What an event is called in lists, with placeholders. Default: what its sender calls it, as acme/shop#12 and the title of the pull request.',
+    ),
   coalesce: z
     .strictObject({
       key: z
@@ -198,6 +205,7 @@ export const webhookSchema = z
       ),
     event_text: ruleFields.event_text,
     max_value_length: ruleFields.max_value_length,
+    title: ruleFields.title,
     coalesce: ruleFields.coalesce,
     max_runs: ruleFields.max_runs,
     accept_risk: ruleFields.accept_risk,

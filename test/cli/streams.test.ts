@@ -60,7 +60,7 @@ describe('cli: streams', () => {
     const child = start(['events', '--follow'], { home })
     const ended = resultOf(child)
     await untilSaid(child, 'stderr', /following/)
-    const first = untilSaid(child, 'stdout', /✓ done .*now$/m)
+    const first = untilSaid(child, 'stdout', /✓ done .*: now /m)
     await send('now')
     await first
     const gone = untilSaid(child, 'stderr', /the daemon stopped/)
@@ -69,7 +69,7 @@ describe('cli: streams', () => {
     const back = untilSaid(child, 'stderr', /the daemon is back/)
     await run(['daemon', 'start'], { home })
     await back
-    const second = untilSaid(child, 'stdout', /✓ done .*again$/m)
+    const second = untilSaid(child, 'stdout', /✓ done .*: again /m)
     await send('again')
     await second
     child.kill('SIGINT')
@@ -159,7 +159,7 @@ describe('cli: streams', () => {
     const child = startOnTerminal('events --follow', { home: server.home })
     const ended = resultOf(child)
     await untilSaid(child, 'stdout', /● running.*0:0\d|● running[^\n]*\n.*following/s)
-    const done = untilSaid(child, 'stdout', /\u001b\[\d+A\r\u001b\[J[^\n]*evt_1[^\n]*✓ done/)
+    const done = untilSaid(child, 'stdout', /\u001b\[\d+A\r\u001b\[J1 [^\n]*✓ done/)
     send(record('evt_1', { resultPreview: 'fine' }))
     await done
     child.stdin?.write('\u0003')
@@ -188,12 +188,12 @@ describe('cli: streams', () => {
     ]
     const child = start(['events', '-f'], { home })
     const ended = resultOf(child)
-    await untilSaid(child, 'stdout', /evt_1/)
+    await untilSaid(child, 'stdout', /✓ done/)
     child.kill('SIGINT')
     shown.push(await ended)
     await server.close()
     for (const { stdout, stderr } of shown) {
-      assert.match(stdout, /evt_1/)
+      assert.match(stdout, /^(1 |id +evt_1$)/m)
       assert.doesNotMatch(`${stdout}${stderr}`, /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/)
     }
   })

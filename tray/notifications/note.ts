@@ -2,7 +2,7 @@ import type { EventDetail, EventRecord } from '../../shared/api.ts'
 import { DoorwardError, errorName } from '../../shared/errors.ts'
 import type { Action } from '../view.ts'
 import { toLabel, plainText } from '../text.ts'
-import { describeOrigin } from '../../shared/event-stages.ts'
+import { describeWhat } from '../../shared/event-stages.ts'
 import { providerTitle, describeReason, upperFirst } from '../wording.ts'
 
 /** One desktop notification, still plain text. */
@@ -33,7 +33,7 @@ export const toNote = (event: EventRecord, isOn: boolean): Note | undefined => {
   const onDesktop = event.targets.find(({ target }) => target === 'notify:desktop')
   const isAnswered = onDesktop ? onDesktop.state === 'done' : isOn
   const answer = isAnswered ? (event.resultPreview ?? '') : ''
-  const name = describeOrigin(event)
+  const name = describeWhat(event)
   const key = `event ${event.id}`
   if (event.state === 'failed' || event.state === 'dropped') {
     if (!isOn && !onDesktop) return undefined
@@ -55,7 +55,7 @@ export const toResultNote = (event: EventDetail): Note => {
   const result = event.result ?? event.resultPreview
   const failed = ['failed', 'dropped', 'rejected'].includes(event.state)
   return {
-    subject: `${describeOrigin(event)}: ${event.state}`,
+    subject: `${describeWhat(event)}: ${event.state}`,
     body: toBody([failed ? describeReason(event) : '', result ?? ''].filter(Boolean).join('\n')),
     ...(failed ? { failure: true } : {}),
     key: `event ${event.id}`,

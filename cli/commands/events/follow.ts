@@ -2,6 +2,7 @@ import { stripVTControlCharacters } from 'node:util'
 import type { EventRecord, WebhookSummary } from '../../../shared/api.ts'
 import type { Client } from '../../../shared/client/client.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
+import { describeOrigin } from '../../../shared/event-stages.ts'
 import { measureWidth } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
 import { findDaemon } from '../../daemon-client/connect.ts'
@@ -122,11 +123,11 @@ const seenBefore = (known: readonly EventRecord[]): ((record: EventRecord) => bo
   }
 }
 
-const fetchNames = async (
-  client: Client,
-  isLive: boolean,
-): Promise<{ path: string; agent: string }[]> =>
-  isLive ? (await client.get<{ webhooks: WebhookSummary[] }>('/webhooks')).webhooks : []
+const fetchNames = async (client: Client, isLive: boolean): Promise<string[]> => {
+  if (!isLive) return []
+  const { webhooks } = await client.get<{ webhooks: WebhookSummary[] }>('/webhooks')
+  return webhooks.flatMap(({ path, rules }) => rules?.map(({ name }) => `${path} ${name}`) ?? path)
+}
 
 /** Shows changes of events as they come. */
 type FollowView = {
@@ -138,15 +139,15 @@ type FollowView = {
   readonly end: () => void
 }
 
-/** Column widths of id, time, state, webhook, agent and duration, as lines are printed one by one. */
-const usualWidths = [22, 8, 12, 7, 5, 5]
+/** Column widths of id, time, state, what, rule and duration, as lines are printed one by one. */
+const usualWidths = (columns = 0) => [8, 8, 12, columns, 7, 5]
 
 type FollowOptions = {
   readonly filter: EventFilter
   /** Events known at the start; the unfinished ones are drawn. */
   readonly known: readonly EventRecord[]
-  /** Webhooks and agents that may appear, to reserve width for them. */
-  readonly names: readonly { readonly path: string; readonly agent: string }[]
+  /** Rules that may appear, to reserve width for them. */
+  readonly names: readonly string[]
 }
 
 /** JSON lines; or a line per change; or, on a terminal, a line per event that is redrawn until it finishes. */
@@ -154,12 +155,9 @@ const createFollowView = (
   terminal: Terminal,
   { filter, known, names }: FollowOptions,
 ): FollowView => {
-  const widths = [...usualWidths]
-  const makeRoom = ({ webhook, agent }: Pick<EventRecord, 'webhook' | 'agent'>) => {
-    widths[3] = Math.max(widths[3] ?? 0, webhook?.length ?? 0)
-    widths[4] = Math.max(widths[4] ?? 0, agent?.length ?? 0)
-  }
-  for (const { path, agent } of names) makeRoom({ webhook: path, agent })
+  const widths = usualWidths(terminal.columns)
+  const makeRoom = (rule: string) => (widths[4] = Math.max(widths[4] ?? 0, rule.length))
+  for (const name of names) makeRoom(name)
   const toLines = (records: readonly EventRecord[], header = false): string[] => {
     const { columns, paint } = terminal
     return eventLines(records, new Date(), paint, { columns, atLeast: widths, header })
@@ -175,7 +173,7 @@ const createFollowView = (
         terminal.printJsonLine(record)
         return
       }
-      makeRoom(record)
+      makeRoom(describeOrigin(record))
       for (const line of toLines([record])) terminal.print(line)
     },
     say: terminal.say,
@@ -185,7 +183,7 @@ const createFollowView = (
 }
 
 type LiveViewOptions = Pick<FollowOptions, 'filter' | 'known'> & {
-  readonly makeRoom: (record: EventRecord) => void
+  readonly makeRoom: (rule: string) => void
   readonly toLines: (records: readonly EventRecord[]) => string[]
 }
 
@@ -212,7 +210,7 @@ const createLiveView = (
     const isSame = before?.record.state === record.state
     if (isFinished(record.state) || !isChosen(filter, record)) active.delete(record.id)
     else active.set(record.id, { record, sinceMs: isSame ? before.sinceMs : sinceMs })
-    makeRoom(record)
+    makeRoom(describeOrigin(record))
   }
   for (const record of known.toReversed()) note(record, Date.parse(record.receivedAt))
   draw()

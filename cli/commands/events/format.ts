@@ -1,9 +1,9 @@
 import type { EventDetail, EventRecord, EventState } from '../../../shared/api.ts'
-import { describeOrigin } from '../../../shared/event-stages.ts'
+import { describeOrigin, describeWhat } from '../../../shared/event-stages.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { formatDuration, didYouMean, toPlainLine } from '../../../shared/text.ts'
 import { moment } from '../../terminal/format.ts'
-import { type Cell, narrowed, tableLines } from '../../terminal/table.ts'
+import { type Cell, cut, narrowed, tableLines, toText } from '../../terminal/table.ts'
 import type { Style } from '../../terminal/terminal.ts'
 
 type Paint = (style: Style, text: string) => string
@@ -28,7 +28,8 @@ export const eventStates = Object.keys(marks) as readonly EventState[]
 export const isFinished = (state: EventState): boolean =>
   !['accepted', 'queued', 'running', 'delivering'].includes(state)
 
-const eventHeader = ['ID', 'TIME', 'STATE', 'WEBHOOK', 'AGENT', 'TOOK', 'WHAT']
+const eventHeader = ['ID', 'TIME', 'STATE', 'WHAT', 'RULE', 'TOOK']
+const whatPlace = eventHeader.indexOf('WHAT')
 
 /** The state with its mark, as a cell. */
 export const stateCell = (state: EventState, paint: Paint): Cell => {
@@ -36,20 +37,28 @@ export const stateCell = (state: EventState, paint: Paint): Cell => {
   return { text: `${mark} ${state}`, paint: (text) => paint(style, text) }
 }
 
-/** One event as a row of a table: id, time, state, webhook, agent, duration, answer or reason. */
+/** Of a column whose rows share one width, also where no terminal limits it. */
+const mostColumns = 160
+
+/** Enough of an id to name an event; a command takes any unique beginning. */
+const shortId = (id: string): string => id.replace(/^evt_/, '').slice(0, 8)
+
+/** One event as a row of a table: id, time, state, what it is about and what became of it, rule, duration. */
 export const eventRow = (event: EventRecord, now: Date, paint: Paint): Cell[] => [
-  event.id,
+  shortId(event.id),
   moment(event.receivedAt, now),
   stateCell(event.state, paint),
+  cut(
+    [describeWhat(event), toPlainLine(describeEvent(event))].filter(Boolean).join(': '),
+    mostColumns,
+  ),
   describeOrigin(event),
-  event.agent ?? '-',
   event.durations.agentMs === undefined ? '-' : formatDuration(event.durations.agentMs),
-  toPlainLine(describeEvent(event)),
 ]
 
 /**
- * Events as table lines. A narrow terminal drops the duration, then the agent; where that is not enough,
- * each event gets several lines.
+ * Events as table lines. A narrow terminal drops the duration, then the rule; where that is not enough, each event
+ * gets several lines.
  */
 export const eventLines = (
   events: readonly EventRecord[],
@@ -59,25 +68,25 @@ export const eventLines = (
 ): string[] => {
   const all = events.map((event) => eventRow(event, now, paint))
   if (header) all.unshift(eventHeader)
-  const places = [eventHeader.indexOf('TOOK'), eventHeader.indexOf('AGENT')]
-  const shown = narrowed(all, columns, places, 30, atLeast)
+  const places = [eventHeader.indexOf('TOOK'), eventHeader.indexOf('RULE')]
+  const shown = narrowed(all, columns, places, 30, atLeast, whatPlace)
   if (columns !== undefined && shown.room < leastRoom)
     return events.flatMap((event) => stackedLines(event, now, paint, columns))
-  return tableLines(shown.rows, columns, shown.atLeast)
+  return tableLines(shown.rows, columns, shown.atLeast, whatPlace)
 }
 
-/** Below this width the last column is too short to be useful. */
+/** Below this width the column is too short to be useful. */
 const leastRoom = 14
 
 const stackedLines = (event: EventRecord, now: Date, paint: Paint, columns: number): string[] => {
-  const [id = '', time = '', state = '', webhook = '', agent = '', took = '', what = ''] = eventRow(
+  const [id = '', time = '', state = '', what = '', rule = '', took = ''] = eventRow(
     event,
     now,
     paint,
   )
-  const more = [agent, took].filter((cell) => cell !== '-').join(' ')
-  return tableLines([[state, time, webhook]], columns).concat(
-    ...[[[id, more]], ...(what === '' ? [] : [[[what]]])].map((rows) =>
+  const more = took === '-' ? rule : `${toText(rule)} ${toText(took)}`
+  return tableLines([[state, time, id]], columns).concat(
+    ...[[[more]], ...(what === '' ? [] : [[[what]]])].map((rows) =>
       tableLines(rows, columns - 2).map((line) => `  ${line}`),
     ),
   )
@@ -86,7 +95,7 @@ const stackedLines = (event: EventRecord, now: Date, paint: Paint, columns: numb
 type Shape = {
   readonly columns: number | undefined
   readonly header?: boolean
-  /** Least widths of all columns but the last, for lines that are printed one by one. */
+  /** Least widths of the columns, for lines that are printed one by one. */
   readonly atLeast?: readonly number[]
 }
 

@@ -201,7 +201,7 @@ export const composeMail = async (message: Message, from: string | undefined): P
   const composed = new (loadMail().Composer)({
     ...(from === undefined ? {} : { from }),
     to,
-    subject: toSubject(reply.webhook, text),
+    subject: toSubject(reply.title ?? reply.webhook, text),
     messageId,
     date: reply.receivedAt,
     text: `${text}\n\n-- \n${footer}\n`,
@@ -224,13 +224,13 @@ const toMessageId = ({ address, reply }: Message, from: string | undefined): str
   return `<${reply.eventId}.${digest.slice(0, 16)}@${domain}>`
 }
 
-/** The webhook, and the first line with text. */
-const toSubject = (webhook: string, text: string): string => {
+/** What the event is about, and the first line with text. */
+const toSubject = (about: string, text: string): string => {
   const line = text
     .split('\n', 20)
     .map(removeMarkdown)
     .find((candidate) => candidate !== '')
-  const subject = `${webhook}: ${line ?? 'an answer'}`
+  const subject = `${about}: ${line ?? 'an answer'}`
   if (subject.length <= maxSubjectLength) return subject
   // Not half a surrogate pair.
   return `${subject.slice(0, maxSubjectLength - 1).replace(/[\ud800-\udbff]$/, '')}…`

@@ -14,6 +14,7 @@ import { isForm, isMultipart, type Payload } from '../body.ts'
 import { type ContextRequest, makePrompt } from '../prompt.ts'
 import type { ReadDelivery } from '../read-delivery.ts'
 import { type Coalesced, describeEmptyKey, toCoalesced, toUpdateKey } from '../rules/groups.ts'
+import { describeSubject } from '../subject.ts'
 import { expandTargets } from '../targets.ts'
 import type { KeptPayload } from './kept-payloads.ts'
 
@@ -48,7 +49,7 @@ export type AcceptedEvent = {
 /** The fields of an event that name its delivery and its rule. */
 type Known = Pick<
   EventRecord,
-  'webhook' | 'rule' | 'agent' | 'size' | 'deliveryId' | 'signed' | 'source'
+  'webhook' | 'rule' | 'agent' | 'size' | 'deliveryId' | 'signed' | 'source' | 'subject'
 >
 
 /**
@@ -62,7 +63,12 @@ export const createEvent = (rule: CompiledRule, read: ReadDelivery): AcceptedEve
   return {
     webhook: rule,
     receivedAt,
-    known: toKnown(webhook, read, body.bytes.length, rule),
+    known: toKnown(
+      webhook,
+      { ...read, subject: describeSubject(read, rule) },
+      body.bytes.length,
+      rule,
+    ),
     prompt,
     context,
     workspace: rule.workspace && expandWorkspace(rule.workspace, scope),
@@ -78,7 +84,12 @@ export const createEvent = (rule: CompiledRule, read: ReadDelivery): AcceptedEve
 /** What is known of a delivery, or of one that was refused; without a rule for one that runs none. */
 export const toKnown = (
   { path, rules }: Pick<CompiledWebhook, 'path' | 'rules'>,
-  { deliveryId, signed, source }: Pick<Known, 'deliveryId' | 'signed' | 'source'>,
+  {
+    deliveryId,
+    signed,
+    source,
+    subject,
+  }: Pick<Known, 'deliveryId' | 'signed' | 'source' | 'subject'>,
   size: number,
   rule: CompiledRule | undefined = rules.length === 1 ? rules[0] : undefined,
 ): Known => ({
@@ -89,6 +100,7 @@ export const toKnown = (
   deliveryId,
   signed,
   source,
+  subject,
 })
 
 const describeWaiting = (coalesced: Coalesced | string | undefined): string | undefined => {

@@ -3,7 +3,7 @@ import type { Agent } from '../../../shared/config/schema.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { isForModel } from '../../../shared/config/rule.ts'
 import { isFinal } from '../../events/event-record.ts'
-import type { EventStore } from '../../events/event-store.ts'
+import { type EventStore, eventNotFound } from '../../events/event-store.ts'
 import type { Queue } from '../../queue/queue.ts'
 import type { Engine } from '../engine.ts'
 import { decide, type Facts } from '../decide.ts'
@@ -224,9 +224,3 @@ export const cancelEvent = (id: string, { events, queue }: CancelParts): EventRe
 
 const notRetryable = (why: string, hint?: string) =>
   new DoorwardError('event-not-retryable', `this event cannot be run again: ${why}`, { hint })
-
-/** For an id that no event in memory has. */
-export const eventNotFound = () =>
-  new DoorwardError('event-not-found', 'there is no such event in memory', {
-    hint: 'doorward events lists those there are; older ones and those before a stop are no longer in memory',
-  })

@@ -123,10 +123,20 @@ const createBringToTargets =
       results = withResult(results, earlier, place, result)
       if (result.state === 'waiting') change({ targets: results })
     }
-    const { rule } = known
+    const { rule, subject } = known
     const { path, allowsWorkflows } = webhook
     const seen = { code, allowsWorkflows }
-    const answered = { eventId: id, webhook: path, rule, receivedAt, text, updateKey, ...seen }
+    const title = subject?.title
+    const answered = {
+      eventId: id,
+      webhook: path,
+      title,
+      rule,
+      receivedAt,
+      text,
+      updateKey,
+      ...seen,
+    }
     // `changed` reports each result.
     await deliver(targets, answered, { only, signal, changed })
     return results

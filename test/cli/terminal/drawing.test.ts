@@ -74,14 +74,17 @@ describe('cli: drawing', () => {
       resultPreview: 'hello',
     }
     const now = new Date('2026-06-07T10:00:01.000Z')
-    assert.equal(eventRow(base, now, plain).at(-1), 'at agent: it ended with 3')
+    const what = (event: EventRecord) => eventRow(event, now, plain).at(-3)
+    assert.equal(what(base), '/a: at agent: it ended with 3')
     const done = { ...base, state: 'done' as const }
-    assert.equal(eventRow(done, now, plain).at(-1), 'hello')
-    assert.equal(eventRow(done, now, plain).at(-2), '1.5s')
+    assert.equal(what(done), '/a: hello')
+    assert.equal(eventRow(done, now, plain).at(-1), '1.5s')
     const empty = { ...done, resultPreview: '\n' }
-    assert.equal(eventRow(empty, now, plain).at(-1), 'the answer is empty')
+    assert.equal(what(empty), '/a: the answer is empty')
     const refused = { ...base, state: 'filtered' as const, resultPreview: undefined }
-    assert.equal(eventRow(refused, now, plain).at(-1), 'it ended with 3')
+    assert.equal(what(refused), '/a: it ended with 3')
+    const subject = { key: 'acme/shop#12', title: 'acme/shop#12 Add retries', kind: 'pull request' }
+    assert.equal(what({ ...done, subject }), 'acme/shop#12 Add retries: hello')
   })
 
   const failed: EventRecord = {
@@ -98,18 +101,21 @@ describe('cli: drawing', () => {
     targets: [],
   }
 
-  it('says on 80 columns why an event failed, without its agent and duration', () => {
+  it('says on 80 columns what failed and why, without its rule and duration', () => {
     const now = new Date(failed.receivedAt)
     const lines = (columns: number | undefined, atLeast?: number[]) =>
       eventLines([failed], now, plain, { columns, header: true, ...(atLeast && { atLeast }) })
-    for (const line of [...lines(80), ...lines(80, [22, 8, 12, 16, 8, 5])])
+    for (const line of [...lines(80), ...lines(80, [8, 8, 12, 80, 16, 5])])
       assert.ok(line.length <= 80, line)
-    assert.match(lines(80).join('\n'), /WEBHOOK +WHAT\n.*at agent: the/)
-    assert.match(lines(100).join('\n'), /WEBHOOK +AGENT +WHAT\n.*claude +at agent: there is/)
+    assert.match(
+      lines(80).join('\n'),
+      /STATE +WHAT +RULE\n.*github: at agent: there… +\/webhook\/github$/,
+    )
+    assert.match(lines(70).join('\n'), /STATE +WHAT\n.*github: at agent: .*…$/)
     for (const columns of [undefined, 200])
       assert.match(
         lines(columns).join('\n'),
-        /AGENT +TOOK +WHAT\n.*claude +1\.5s +at agent: .*PATH$/,
+        /WHAT +RULE +TOOK\n.*at agent: .*PATH +\/webhook\/github +1\.5s$/,
       )
   })
 

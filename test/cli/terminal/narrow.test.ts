@@ -147,9 +147,9 @@ describe('cli: narrow terminals', () => {
       header: true,
     })
     assert.equal(lines.length, 3)
-    assert.match(lines[0] ?? '', /^✗ failed {2}\d\d:\d\d:\d\d {2}\/webhook\/github$/)
-    assert.equal(lines[1], '  evt_0123456789abcdef01  claude 1.5s')
-    assert.equal(lines[2], '  at agent: there is no such program on…')
+    assert.match(lines[0] ?? '', /^✗ failed {2}\d\d:\d\d:\d\d {2}[0-9a-f]{8}$/)
+    assert.equal(lines[1], '  /webhook/github 1.5s')
+    assert.equal(lines[2], '  /webhook/github: at agent: there is n…')
     for (const columns of [24, 40, 60, 80, 120])
       for (const line of eventLines([event], new Date(), plain, { columns, header: true }))
         assert.ok(line.length <= Math.max(columns, 24), `${columns}: ${line}`)

@@ -121,6 +121,7 @@ describe('the decision about a delivery', () => {
           webhook: '/webhook/github',
           rule: 'review',
           agent: 'echo',
+          subject: { key: 'pull_request.opened', title: 'pull_request.opened', kind: 'event' },
           size: delivery.body.bytes.length,
           deliveryId: 'd-1',
           signed: true,

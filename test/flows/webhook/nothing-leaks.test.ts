@@ -37,9 +37,9 @@ agents:
 `,
       webhooks: `
 webhooks:
-  - { path: /echo, agent: echo, secret_env: HOOK_SECRET, prompt_template: "prompt-canary {{event.text}}", deliver_to: [notify:desktop, "file:{{event.name}}"] }
+  - { path: /echo, agent: echo, secret_env: HOOK_SECRET, title: "{{event.text}}", prompt_template: "prompt-canary {{event.text}}", deliver_to: [notify:desktop, "file:{{event.name}}"] }
   - { path: /env, agent: env, secret_env: HOOK_SECRET, prompt_template: "prompt-canary {{event}}" }
-  - { path: /fails, agent: fails, secret_env: HOOK_SECRET, prompt_template: "prompt-canary {{event}}" }
+  - { path: /fails, agent: fails, secret_env: HOOK_SECRET, title: "{{event.text}}", prompt_template: "prompt-canary {{event}}" }
   - { path: /slow, agent: slow, secret_env: HOOK_SECRET, prompt_template: "prompt-canary {{event}}" }
   - { path: /missing, agent: missing, secret_env: HOOK_SECRET, prompt_template: "prompt-canary {{event}}" }
   - { path: /log, agent: echo, secret_env: HOOK_SECRET, prompt_template: "stdout-only-canary", deliver_to: log }
@@ -48,7 +48,7 @@ webhooks:
   })
   after(async () => assert.equal(await daemon.stop(), 0))
 
-  it('leaves no word of a payload, prompt, answer, secret or standard error in its log', async () => {
+  it('leaves no word of a payload, title, prompt, answer, secret or standard error in its log', async () => {
     const payload = { text: 'payload-canary', name: 'answers.md' }
     assert.equal((await finished('/echo', payload)).state, 'done')
     const hostile = await finished('/echo', { ...payload, name: '../payload-canary' })
@@ -59,6 +59,7 @@ webhooks:
     const failed = await finished('/fails', payload)
     assert.deepEqual([failed.code, failed.stage], ['agent-failed', 'agent'])
     assert.match(failed.detail ?? '', /stderr-canary/)
+    assert.equal(failed.subject?.title, 'payload-canary')
     assert.equal((await finished('/slow', payload)).code, 'agent-timeout')
     assert.equal((await finished('/missing', payload)).code, 'agent-not-found')
     assert.equal((await finished('/log', payload)).state, 'done')

@@ -236,7 +236,7 @@ webhooks:
     const sent = await cli(...args, '--wait')
     assert.equal(sent.stdout, 'review 10\ngreet 10\n')
     const events = await cli('events', '--limit', '2')
-    assert.match(events.stdout, /\/webhook\/github review +echo/)
+    assert.match(events.stdout, /: review 10 +\/webhook\/github review /)
     const { webhooks } = await daemon.client.get<{ webhooks: WebhookSummary[] }>('/webhooks')
     const [github] = webhooks
     assert.deepEqual(

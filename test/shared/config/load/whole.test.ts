@@ -78,6 +78,7 @@ describe('a configuration', () => {
             context: [],
             contextLimit: 200 * 1024,
             targets: [],
+            title: undefined,
             coalesce: undefined,
             update: false,
             allowsWorkflows: false,
