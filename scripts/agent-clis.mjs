@@ -1,6 +1,6 @@
 // Installs the agent programs that test/agent-clis runs (Linux on x64), in a folder of their own (0.9 GB):
-// they are not dependencies of doorward. Install scripts are off; the two steps that are needed are here.
-// Claude Code stays at 2.1.197: the package of later versions asks for Node 22.
+// they are not dependencies of doorward. Install scripts are off. Claude Code and OpenCode come as the packages
+// of this system: those around them choose one of many, and that of Claude Code asks for Node 22.
 import { existsSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -25,14 +25,15 @@ export const installAgentClis = () => {
     stdio: ['ignore', 2, 2],
     shell: process.platform === 'win32',
   })
-  run(process.execPath, ['install.cjs'], {
-    cwd: join(packages, '@anthropic-ai', 'claude-code'),
-    stdio: ['ignore', 2, 2],
-  })
-  // opencode-ai is a wrapper for twelve packages like this one.
-  const opencode = join(packages, '.bin', 'opencode')
-  rmSync(opencode, { force: true })
-  symlinkSync(join('..', 'opencode-linux-x64-baseline', 'bin', 'opencode'), opencode)
+  const links = {
+    claude: ['@anthropic-ai', 'claude-code-linux-x64', 'claude'],
+    opencode: ['opencode-linux-x64-baseline', 'bin', 'opencode'],
+  }
+  for (const [name, program] of Object.entries(links)) {
+    const link = join(packages, '.bin', name)
+    rmSync(link, { force: true })
+    symlinkSync(join('..', ...program), link)
+  }
   writeFileSync(stamp, readFileSync(lock))
 }
 

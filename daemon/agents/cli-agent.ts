@@ -31,7 +31,7 @@ export const runCli = async (
   context: RunContext,
 ): Promise<Answer> => {
   const { kind } = agent
-  const { env, passed, prepare, read } = presets[kind]
+  const { env, passed, prepare, canUse, read } = presets[kind]
   const level = getToolLevel(agent)
   const result = await runProgram(
     {
@@ -47,8 +47,8 @@ export const runCli = async (
       install: agentClis[kind].install,
       sandbox: toSandboxWish(agent, context),
       ownFolder: {
-        parent: prepare ? getMemoryFolder() : tmpdir(),
-        prepare: async (folder) => (await prepare?.(folder, context.env, level)) ?? {},
+        parent: prepare ? getMemoryFolder(canUse) : tmpdir(),
+        prepare: async (request) => (await prepare?.({ ...request, level })) ?? { variables: {} },
       },
     },
     prompt,

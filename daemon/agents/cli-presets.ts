@@ -1,9 +1,5 @@
-import { copyFile, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
-import { parseJson } from '../util/payload-path.ts'
-import { join } from 'node:path'
 import { agentClis, type CliKind } from '../../shared/agents/clis.ts'
 import { getToolLevel, hasFlag, type ToolLevel } from '../../shared/agents/tools.ts'
-import { getUserHome } from '../../shared/home/home.ts'
 import {
   type CliOutput,
   readClaudeAnswer,
@@ -12,6 +8,8 @@ import {
   readLlmAnswer,
   readOpencodeAnswer,
 } from './cli-output.ts'
+import { prepareOpencode } from './opencode-home.ts'
+import { prepareClaude, prepareCodex, prepareGemini, type PrepareHome } from './own-home.ts'
 
 /*
  * How to run each agent program without a person: prompt on standard input, machine-readable answer,
@@ -35,12 +33,9 @@ type Preset = {
   readonly read: (output: CliOutput) => string
   /** How a person logs in, for failures that are about that. */
   readonly login: string
-  /** Fills a temporary folder for a program that writes to disk whatever its flags. */
-  readonly prepare?: (
-    folder: string,
-    env: NodeJS.ProcessEnv,
-    level: ToolLevel,
-  ) => Promise<Readonly<Record<string, string>>>
+  /** Makes the configuration of the run, in memory unless the program cannot use a folder there. */
+  readonly prepare?: PrepareHome
+  readonly canUse?: (memoryFolder: string) => boolean
 }
 
 /** Levels at which no file may be changed. */
@@ -48,28 +43,6 @@ const unlessWrite = ['none', 'read', 'args'] as const
 
 const offInCodex = (...features: readonly string[]): string[] =>
   features.flatMap((feature) => ['-c', `features.${feature}=false`])
-
-/**
- * Makes a home for one run of Gemini CLI in this folder, with a copy of the person's settings and
- * logins: it writes each prompt into a history there, and no flag prevents that.
- */
-const prepareGeminiHome = async (
-  folder: string,
-  env: NodeJS.ProcessEnv,
-  level: ToolLevel,
-): Promise<Readonly<Record<string, string>>> => {
-  const real = join(env['GEMINI_CLI_HOME'] || getUserHome(env), '.gemini')
-  const own = join(folder, 'home', '.gemini')
-  await mkdir(own, { recursive: true, mode: 0o700 })
-  for (const name of await readdir(real).catch(() => []))
-    if (geminiFiles.test(name))
-      await copyFile(join(real, name), join(own, name)).catch(() => undefined)
-  const settings = await readFile(join(real, 'settings.json'), 'utf8').catch(() => '{}')
-  await writeFile(join(own, 'settings.json'), restrictSettings(settings, level), {
-    mode: 0o600,
-  })
-  return { GEMINI_CLI_HOME: join(folder, 'home') }
-}
 
 export const presets: Readonly<Record<CliKind, Preset>> = {
   claude: {
@@ -101,8 +74,14 @@ export const presets: Readonly<Record<CliKind, Preset>> = {
       },
     ],
     // By default it retries a refused login for more than 100 s.
-    env: () => ({ CLAUDE_CODE_MAX_RETRIES: '0', CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1' }),
+    env: () => ({
+      CLAUDE_CODE_MAX_RETRIES: '0',
+      CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+      // The connectors of the account.
+      ENABLE_CLAUDEAI_MCP_SERVERS: 'false',
+    }),
     passed: ['CLAUDE_CONFIG_DIR'],
+    prepare: prepareClaude,
     read: readClaudeAnswer,
     login:
       'run claude in a terminal once, or give it env: { ANTHROPIC_API_KEY: env:ANTHROPIC_API_KEY }',
@@ -128,6 +107,9 @@ export const presets: Readonly<Record<CliKind, Preset>> = {
     ],
     last: '-',
     passed: ['CODEX_HOME'],
+    prepare: prepareCodex,
+    // Its own sandbox, which starts a program of its home, has another /dev.
+    canUse: (folder) => !folder.startsWith('/dev/'),
     read: readCodexAnswer,
     login: 'run: codex login',
   },
@@ -142,9 +124,10 @@ export const presets: Readonly<Record<CliKind, Preset>> = {
       },
       { flags: ['--approval-mode', 'auto_edit'], at: ['write'] },
     ],
+    passed: ['GEMINI_CLI_HOME'],
     read: readGeminiAnswer,
     login: 'run gemini in a terminal once, or give it env: { GEMINI_API_KEY: env:GEMINI_API_KEY }',
-    prepare: prepareGeminiHome,
+    prepare: prepareGemini,
   },
   opencode: {
     flags: [
@@ -158,6 +141,7 @@ export const presets: Readonly<Record<CliKind, Preset>> = {
       ...(level !== 'args' && { OPENCODE_PERMISSION: JSON.stringify(opencodePermissions(level)) }),
     }),
     passed: ['OPENCODE_CONFIG', 'OPENCODE_CONFIG_DIR'],
+    prepare: prepareOpencode,
     read: readOpencodeAnswer,
     login: 'run: opencode auth login',
   },
@@ -192,45 +176,3 @@ export const buildArgv = (agent: FlagSource): string[] => {
     ...(last === undefined ? [] : [last]),
   ]
 }
-
-const geminiReads = ['list_directory', 'read_file', 'read_many_files', 'glob', 'grep_search']
-/** The tools of Gemini CLI at each level. */
-const geminiTools = {
-  none: [],
-  read: geminiReads,
-  write: [...geminiReads, 'replace', 'write_file'],
-} as const
-
-/** Settings and logins, no histories. */
-const geminiFiles =
-  /^(oauth_creds\.json|google_accounts\.json|gemini-credentials\.json|installation_id|\.env|.*oauth.*\.json|GEMINI\.md)$/
-
-/** The person's settings with one attempt, no telemetry, and no tools unless granted. Unreadable settings stay as they are. */
-export const restrictSettings = (text: string, level: ToolLevel): string => {
-  const settings = parseJson(removeComments(text))
-  if (!isObject(settings)) return text
-  const { general, tools } = settings
-  return JSON.stringify({
-    ...settings,
-    general: {
-      ...(isObject(general) && general),
-      maxAttempts: 1,
-      checkpointing: { enabled: false },
-    },
-    telemetry: { enabled: false },
-    ...(level !== 'args' && {
-      tools: { ...(isObject(tools) && tools), core: geminiTools[level] },
-      mcpServers: {},
-    }),
-  })
-}
-
-/** Matches strings first, so that a URL in one is not taken for a comment. */
-const removeComments = (text: string): string =>
-  text.replaceAll(
-    /("(?:[^"\\]|\\.)*")|\/\/[^\n]*|\/\*[^]*?\*\//g,
-    (_, quoted?: string) => quoted ?? '',
-  )
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)

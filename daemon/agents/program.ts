@@ -9,6 +9,7 @@ import { toAgentError } from './answer.ts'
 import { cleanEnvironment, collectSecrets, getProviders, hideSecrets } from './environment.ts'
 import type { Question } from './http-agent.ts'
 import type { RunProcess } from './orphans.ts'
+import type { HomeRequest, OwnHome } from './own-home.ts'
 import { type ProcessResult, toFolderError } from './process.ts'
 import { confine, type Confined, type SandboxWish } from './sandbox/sandbox.ts'
 import { makeAgentFolder, removeFolder } from './workspace.ts'
@@ -52,10 +53,10 @@ export type Program = {
   readonly outputLimitBytes: number
   /** Without it the program can reach what you can. */
   readonly sandbox?: SandboxWish | undefined
-  /** A folder for temporary files, removed with its content; `prepare` may return more variables. */
+  /** A folder for temporary files and the program's configuration, removed with its content. */
   readonly ownFolder?: {
     readonly parent: string
-    readonly prepare: (folder: string) => Promise<Readonly<Record<string, string>>>
+    readonly prepare: (request: Omit<HomeRequest, 'level'>) => Promise<OwnHome>
   }
   /** The command that installs it. */
   readonly install?: string
@@ -79,7 +80,7 @@ export const runProgram = async (
   prompt: string,
   context: RunContext,
 ): Promise<ProgramResult> => {
-  const { env, run, getToken, signal, variables, homeFolder, workspace } = context
+  const { env, run, getToken, signal } = context
   const tokens = new Map<string, string>()
   for (const provider of getProviders(program.env))
     tokens.set(provider, await getToken(provider, program.timeoutMs))
@@ -88,31 +89,19 @@ export const runProgram = async (
   const needsFolder = Boolean(ownFolder ?? program.sandbox) || program.cwd === undefined
   const folder = needsFolder ? await makeAgentFolder(ownFolder?.parent ?? tmpdir()) : undefined
   try {
-    const folders = ownFolder && folder !== undefined ? await makeFolders(folder, ownFolder) : {}
-    const cwd = resolve(homeFolder, workspace?.path ?? getWorkingFolder(program, folder))
-    const set = { ...noLogin, ...network, ...variables, ...program.set, ...folders }
-    const environment = cleanEnvironment(env, program.env, tokens, { passed: program.passed, set })
-    const fault = toFolderError({ argv: program.argv, cwd })
-    if (fault) throw fault
-    const { sandbox } = program
+    const made = await makeRun(program, context, { tokens, network, folder })
+    const { environment, cwd, own } = made
     const confined: Confined =
-      sandbox && folder !== undefined
-        ? await confine(
-            sandbox,
-            {
-              argv: program.argv,
-              cwd,
-              env: environment,
-              values: [...Object.keys({ ...program.env, ...network }), eventFileVariable].flatMap(
-                (name) => environment[name] ?? [],
-              ),
-              folder,
-              doorwardHome: homeFolder,
-            },
-            env,
-          )
-        : { argv: program.argv }
+      folder === undefined ? made : await confineRun(program, context, { ...made, network, folder })
     const { note } = confined
+    if (own?.startsBare !== undefined && (!program.sandbox || note !== undefined))
+      throw toAgentError(
+        'agent-failed',
+        `${program.argv[0]} was not run: it would load ${own.startsBare}`,
+        {
+          hint: 'with sandbox: required it runs without the plugins of the project',
+        },
+      )
     const result = await run({
       argv: confined.argv,
       filter: confined.filter,
@@ -146,6 +135,75 @@ export const runProgram = async (
   }
 }
 
+type Parts = {
+  readonly tokens: ReadonlyMap<string, string>
+  readonly network: Readonly<Record<string, string>>
+  readonly folder: string | undefined
+}
+
+type MadeRun = {
+  readonly argv: readonly string[]
+  readonly cwd: string
+  readonly environment: Readonly<Record<string, string>>
+  readonly own: OwnHome | undefined
+}
+
+/** The arguments, folder and variables of a run, with a configuration of its own. */
+const makeRun = async (
+  program: Program,
+  { env, variables, homeFolder, workspace }: RunContext,
+  { tokens, network, folder }: Parts,
+): Promise<MadeRun> => {
+  const { argv, ownFolder, passed } = program
+  const folders = ownFolder && folder !== undefined ? await makeFolders(folder) : {}
+  const cwd = resolve(homeFolder, workspace?.path ?? getWorkingFolder(program, folder))
+  const fault = toFolderError({ argv, cwd })
+  if (fault) throw fault
+  const set = { ...noLogin, ...network, ...variables, ...program.set, ...folders }
+  const clean = cleanEnvironment(env, program.env, tokens, { passed, set })
+  const own =
+    folder === undefined ? undefined : await ownFolder?.prepare({ folder, cwd, env: clean })
+  return {
+    argv: [...argv, ...(own?.args ?? [])],
+    cwd: own?.cwd ?? cwd,
+    environment: { ...clean, ...own?.variables },
+    own,
+  }
+}
+
+const confineRun = async (
+  program: Program,
+  { env, homeFolder }: RunContext,
+  {
+    argv,
+    cwd,
+    environment,
+    own,
+    network,
+    folder,
+  }: MadeRun & {
+    readonly network: Parts['network']
+    readonly folder: string
+  },
+): Promise<Confined> =>
+  program.sandbox
+    ? confine(
+        program.sandbox,
+        {
+          argv,
+          cwd,
+          env: environment,
+          values: [...Object.keys({ ...program.env, ...network }), eventFileVariable].flatMap(
+            (name) => environment[name] ?? [],
+          ),
+          folder,
+          hidden: own?.hidden ?? [],
+          doorwardHome: homeFolder,
+        },
+        env,
+      )
+    : { argv }
+
 /** The last lines of standard error, as an event may show them. */
 export const getLastLines = ({ stderr, redact }: ProgramResult): string =>
   redact(stderr.toString('utf8')).split('\n').slice(-maxStderrLines).join('\n')
@@ -160,14 +218,11 @@ export const describeExit = ({ exitCode, exitSignal }: ProcessResult): string =>
  */
 const noLogin = { SHLVL: '1' }
 
-const makeFolders = async (
-  folder: string,
-  { prepare }: NonNullable<Program['ownFolder']>,
-): Promise<Readonly<Record<string, string>>> => {
+const makeFolders = async (folder: string): Promise<Readonly<Record<string, string>>> => {
   await mkdir(join(folder, 'work'), { mode: 0o700 })
   const temporary = join(folder, 'tmp')
   await mkdir(temporary, { mode: 0o700 })
-  return { TMPDIR: temporary, TEMP: temporary, TMP: temporary, ...(await prepare(folder)) }
+  return { TMPDIR: temporary, TEMP: temporary, TMP: temporary }
 }
 
 const getWorkingFolder = ({ cwd, ownFolder }: Program, folder: string | undefined): string => {

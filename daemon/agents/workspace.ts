@@ -27,7 +27,8 @@ const listMemoryFolders = (): string[] =>
  * A folder for temporary files in memory, or the usual one where the system has none. For the payload of an
  * event, and programs that write prompts to disk whatever their flags.
  */
-export const getMemoryFolder = (): string => listMemoryFolders()[0] ?? tmpdir()
+export const getMemoryFolder = (isUsable: (folder: string) => boolean = () => true): string =>
+  listMemoryFolders().find(isUsable) ?? tmpdir()
 
 const getParents = (): string[] => [...new Set([tmpdir(), ...listMemoryFolders()])]
 

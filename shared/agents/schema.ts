@@ -218,12 +218,18 @@ const flagWithValue =
     return undefined
   }
 
+/** The same without its value, which may hold secrets of a server. */
+const brief =
+  (grant: Grant): Grant =>
+  (args, env) =>
+    grant(args, env)?.split(/[={]/)[0]?.trimEnd()
+
 const variable =
   (name: string, fits: RegExp): Grant =>
   (_, env) =>
     fits.test(env[name] ?? '') ? `${name}=${env[name]}` : undefined
 
-/** Flags from the help of the programs. */
+/** Flags from the help of the programs. Servers, hooks and plugins run programs and bring tools. */
 const grants: Readonly<Record<string, readonly Grant[]>> = {
   claude: [
     flag('--dangerously-skip-permissions'),
@@ -232,10 +238,16 @@ const grants: Readonly<Record<string, readonly Grant[]>> = {
       ['--allowedTools', '--allowed-tools'],
       /\b(Bash|PowerShell|Edit|MultiEdit|Write|NotebookEdit)\b/,
     ),
+    brief(flag('--mcp-config', '--plugin-dir', '--plugin-url')),
+    flagWithValue(['--setting-sources'], /\w/),
+    brief(flagWithValue(['--settings'], /^[^{]|hooks|plugin|mcp/i)),
   ],
   codex: [
     flag('--dangerously-bypass-approvals-and-sandbox', '--yolo', '--approve-for-me', '--full-auto'),
     flagWithValue(['-s', '--sandbox'], /^(danger-full-access|workspace-write)$/),
+    brief(flagWithValue(['-c', '--config'], /^(mcp_servers|hooks|notify|plugins|marketplaces)\b/)),
+    flagWithValue(['-c', '--config'], /^features\.(apps|hooks|plugins)\s*=\s*true/),
+    flagWithValue(['--enable'], /^(apps|hooks|plugins)$/),
     flagWithValue(['-c', '--config'], /^sandbox_mode\s*=\s*"?(danger-full-access|workspace-write)/),
   ],
   gemini: [
@@ -244,7 +256,11 @@ const grants: Readonly<Record<string, readonly Grant[]>> = {
     flagWithValue(['--allowed-tools'], /shell|write|replace|edit/i),
   ],
   // A user-defined agent has its own permissions, and doorward's, which deny everything, are not set.
-  opencode: [flag('--auto', '--agent'), variable('OPENCODE_PERMISSION', /allow/)],
+  opencode: [
+    flag('--auto', '--agent'),
+    variable('OPENCODE_PERMISSION', /allow/),
+    brief(variable('OPENCODE_CONFIG_CONTENT', /"(mcp|plugin|tools|permission|agent)"/)),
+  ],
   llm: [flag('-T', '--tool', '--functions')],
   'cursor-agent': [flag('-f', '--force')],
   aider: [flag('--yes-always', '--yes')],

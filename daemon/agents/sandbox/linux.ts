@@ -66,6 +66,7 @@ export const buildBwrap = (room: Room): string[] => {
     ...[...room.links].map(([at, to]) => (isShown(at) ? [] : ['--symlink', to, at])),
     ...room.read.map((path) => (isShown(path) ? [] : ['--ro-bind-try', path, path])),
     ...[...room.write].map(([at, what]) => ['--bind-try', what, at]),
+    ...room.hidden.map((path) => coverPath(path)),
     ['--remount-ro', '/', ...room.unset.flatMap((name) => ['--unsetenv', name])],
     ['--chdir', room.cwd, '--'],
     room.argv,
@@ -73,6 +74,12 @@ export const buildBwrap = (room: Room): string[] => {
 }
 
 const makeEmpty = (path: string): string[] => ['--tmpfs', path]
+
+const coverPath = (path: string): string[] => {
+  const stats = statOf(path)
+  if (!stats) return []
+  return stats.isDirectory() ? makeEmpty(path) : ['--ro-bind', '/dev/null', path]
+}
 
 /** `/bin` is a link to `/usr/bin` on most systems. */
 const showFolder = (path: string): string[] =>

@@ -45,6 +45,7 @@ export const buildProfile = ({
   empty,
   links,
   read,
+  hidden,
   write,
 }: Room): string => {
   const all = (rule: string, paths: Iterable<string>) => {
@@ -64,6 +65,7 @@ export const buildProfile = ({
     '(allow file-read-metadata)',
     ...all('allow file-read*', [...readable, ...writable, keychains()]),
     ...all('allow file-write*', writable),
+    ...all('deny file*', hidden),
     '(allow file-write* (subpath "/dev"))',
     ...(network ? ['(deny network-outbound (remote unix-socket))'] : ['(deny network*)']),
     // Resolving names goes through this socket.

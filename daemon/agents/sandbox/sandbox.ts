@@ -49,6 +49,7 @@ type Run = {
   readonly values: readonly string[]
   /** Its folder for temporary files. */
   readonly folder: string
+  readonly hidden: readonly string[]
   readonly doorwardHome: string
 }
 
@@ -119,6 +120,7 @@ const furnish = async (
     empty: login?.folders ?? [],
     links,
     read,
+    hidden: run.hidden,
     write,
   }
 }

@@ -20,6 +20,8 @@ export type Room = {
   /** Links by where they lead. */
   readonly links: ReadonlyMap<string, string>
   readonly read: readonly string[]
+  /** Files and folders in these that are empty. */
+  readonly hidden: readonly string[]
   /** Real paths by the path inside. */
   readonly write: ReadonlyMap<string, string>
 }
@@ -141,27 +143,14 @@ const loginFiles: Readonly<Partial<Record<CliKind, (env: NodeJS.ProcessEnv) => L
       },
     }
   },
-  codex: (env) => {
-    const folder = named(env, 'CODEX_HOME', '.codex')
-    return {
-      folders: [folder],
-      read: inFolder(folder, 'config.toml', 'AGENTS.md'),
-      write: inFolder(folder, 'auth.json'),
-    }
-  },
   opencode: (env) => {
-    const config = join(named(env, 'XDG_CONFIG_HOME', '.config'), 'opencode')
     const data = join(named(env, 'XDG_DATA_HOME', '.local', 'share'), 'opencode')
     const cache = join(named(env, 'XDG_CACHE_HOME', '.cache'), 'opencode')
     const state = join(named(env, 'XDG_STATE_HOME', '.local', 'state'), 'opencode')
     return {
-      folders: [config, data, cache, state],
-      read: [
-        ...inFolder(config, 'opencode.json', 'opencode.jsonc', 'config.json', 'AGENTS.md'),
-        // Packages of providers that it has installed.
-        ...inFolder(cache, 'node_modules', 'packages'),
-        ...[env['OPENCODE_CONFIG'], env['OPENCODE_CONFIG_DIR']].flatMap((path) => path || []),
-      ],
+      folders: [data, cache, state],
+      // Packages of providers that it has installed.
+      read: inFolder(cache, 'node_modules', 'packages'),
       write: inFolder(data, 'auth.json'),
     }
   },

@@ -357,11 +357,13 @@ describe('the profile for macOS', () => {
       empty: [],
       links: new Map(),
       read: ['/Users/me/a "b"'],
+      hidden: ['/Users/me/a "b"/.opencode'],
       write: new Map([['/private/tmp/run', '/private/tmp/run']]),
     })
     assert.match(profile, /\(deny file-read\* .*\(subpath "\/Users\/me\/\.doorward"\)\)/)
     assert.match(profile, /\(allow file-read\* \(subpath "\/Users\/me\/a \\"b\\""\)/)
     assert.match(profile, /\(allow file-write\* \(subpath "\/private\/tmp\/run"\)\)/)
+    assert.match(profile, /\(deny file\* \(subpath "\/Users\/me\/a \\"b\\"\/\.opencode"\)\)/)
     assert.match(profile, /\(deny network\*\)/)
   })
 })

@@ -20,6 +20,15 @@ describe('permissionOf', () => {
     ['codex', ['--sandbox=workspace-write']],
     ['codex', ['--approve-for-me']],
     ['codex', ['-c', 'sandbox_mode="danger-full-access"'], '-c sandbox_mode="danger-full-access"'],
+    ['codex', ['-c', 'mcp_servers.x.env={T="secret"}'], '-c mcp_servers.x.env'],
+    ['codex', ['-c', 'model="x"', '--config', 'notify=["x"]'], '--config notify'],
+    ['codex', ['-c', 'features.apps=true'], '-c features.apps=true'],
+    ['codex', ['--enable', 'plugins'], '--enable plugins'],
+    ['claude', ['--mcp-config={"mcpServers":{}}'], '--mcp-config'],
+    ['claude', ['--strict-mcp-config', '--mcp-config', 'x.json'], '--mcp-config'],
+    ['claude', ['--plugin-dir', 'x']],
+    ['claude', ['--setting-sources', 'user'], '--setting-sources user'],
+    ['claude', ['--settings', '{"hooks":{"Stop":[]}}'], '--settings'],
     ['gemini', ['-y']],
     ['gemini', ['--yolo']],
     ['gemini', ['--approval-mode', 'yolo'], '--approval-mode yolo'],
@@ -50,6 +59,8 @@ describe('permissionOf', () => {
     assert.equal(permission(goose), 'GOOSE_MODE=auto')
     const opencode = { kind: 'opencode', env: { OPENCODE_PERMISSION: '{"bash":"allow"}' } }
     assert.equal(permission(opencode), 'OPENCODE_PERMISSION={"bash":"allow"}')
+    const server = { OPENCODE_CONFIG_CONTENT: '{"mcp":{"x":{"headers":{"T":"secret"}}}}' }
+    assert.equal(permission({ kind: 'opencode', env: server }), 'OPENCODE_CONFIG_CONTENT')
   })
 
   it('finds none where an agent may only read or talk', () => {
@@ -58,6 +69,8 @@ describe('permissionOf', () => {
       { kind: 'claude', args: ['--tools', 'Read', '--allowedTools', 'Read,Grep'] },
       { kind: 'claude', args: ['--permission-mode', 'plan'] },
       { kind: 'codex', args: ['-s', 'read-only'] },
+      { kind: 'codex', args: ['-c', 'model_provider="mine"'] },
+      { kind: 'claude', args: ['--settings', '{"model":"x"}', '--setting-sources', ''] },
       { kind: 'gemini', args: ['--approval-mode', 'default'] },
       { kind: 'command', command: ['wc', '-y', '--force'] },
       { kind: 'echo' },

@@ -1,0 +1,106 @@
+import { symlink, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { getUserHome } from '../../shared/home/home.ts'
+import {
+  copyFiles,
+  list,
+  makeFolder,
+  parse,
+  pick,
+  type PrepareHome,
+  read,
+  readInstructions,
+  type Settings,
+  writeJson,
+} from './own-home.ts'
+
+const opencodeSettings =
+  /^(\$schema|model|small_model|provider|disabled_providers|enabled_providers)$/
+
+/*
+ * OpenCode 1.18 loads plugins from `.opencode` and `opencode.json` in its folder, and in those above it up to the
+ * top of a repository, whatever its variables say. Without tools it runs in a folder that it takes for a repository:
+ * above that anyone may have planted some, as in /tmp.
+ */
+const opencodeSources = ['.opencode', 'opencode.json', 'opencode.jsonc']
+
+export const prepareOpencode: PrepareHome = async ({ folder, cwd, env, level }) => {
+  const person = getUserHome(env)
+  const own = await makeFolder(folder, 'home')
+  const real = env['XDG_CONFIG_HOME'] || join(person, '.config')
+  const config = await makeFolder(own, '.config')
+  // Other programs, such as git, keep their settings.
+  for (const name of await list(real))
+    if (name !== 'opencode')
+      await symlink(join(real, name), join(config, name)).catch(() => undefined)
+  const { OPENCODE_CONFIG: file = '', OPENCODE_CONFIG_DIR: more } = env
+  await copyOpencode(person, join(real, 'opencode'), join(config, 'opencode'))
+  await copyOpencode(person, join(person, '.opencode'), join(own, '.opencode'))
+  if (more) await copyOpencode(person, more, join(own, 'more'))
+  const work = join(folder, 'work')
+  await makeFolder(work, '.git', 'objects')
+  await makeFolder(work, '.git', 'refs')
+  await writeFile(join(work, '.git', 'HEAD'), 'ref: refs/heads/main\n')
+  // It leaves out instructions of the project with its configuration.
+  const instructions = join(own, 'instructions.md')
+  const names = ['AGENTS.md', 'CLAUDE.md', 'CONTEXT.md']
+  await writeFile(instructions, await readInstructions(cwd, names))
+  const settings = join(own, 'settings.json')
+  await writeJson(settings, {
+    snapshot: false,
+    ...(await readOpencode(person, file)),
+    instructions: [instructions],
+  })
+  return {
+    variables: {
+      XDG_CONFIG_HOME: config,
+      // It looks for `.opencode` there.
+      OPENCODE_TEST_HOME: own,
+      OPENCODE_CONFIG: settings,
+      ...(more && { OPENCODE_CONFIG_DIR: join(own, 'more') }),
+      OPENCODE_DISABLE_PROJECT_CONFIG: '1',
+      OPENCODE_PURE: '1',
+    },
+    ...(level === 'none'
+      ? { cwd: work }
+      : {
+          hidden: opencodeSources.map((name) => join(cwd, name)),
+          startsBare: await findPlugin(cwd),
+        }),
+  }
+}
+
+/** The first folder or file, here or above, that names plugins. */
+const findPlugin = async (folder: string): Promise<string | undefined> => {
+  for (const name of opencodeSources) {
+    const path = join(folder, name)
+    const names = await list(path)
+    const files = names.length > 0 ? names.map((one) => join(path, one)) : [path]
+    if (names.some((one) => /^plugins?$/.test(one))) return path
+    for (const file of files)
+      if (/\.jsonc?$/.test(file) && /"plugins?"/.test((await read(file)) ?? '')) return file
+  }
+  const isTop = dirname(folder) === folder || (await list(join(folder, '.git'))).length > 0
+  return isTop ? undefined : findPlugin(dirname(folder))
+}
+
+const copyOpencode = async (person: string, from: string, to: string): Promise<void> => {
+  const names = await list(from)
+  // Where these name its package for plugins, it does not install that for each run.
+  await makeFolder(to, 'node_modules')
+  const dependencies = { '@opencode-ai/plugin': '*' }
+  await writeJson(join(to, 'package-lock.json'), { packages: { '': { dependencies } } })
+  await copyFiles(from, to, /^AGENTS\.md$/)
+  for (const name of ['config.json', 'opencode.json', 'opencode.jsonc'])
+    if (names.includes(name))
+      await writeJson(join(to, name), await readOpencode(person, join(from, name)))
+}
+
+const readOpencode = async (person: string, path: string): Promise<Settings> => {
+  // Paths of `{file:…}` are relative to the file, or to the home.
+  const text = (await read(path))?.replaceAll(/\{file:(~\/|(?!\/))/g, (_, tilde: string) => {
+    const folder = tilde === '' ? dirname(path) : person
+    return `{file:${JSON.stringify(folder).slice(1, -1)}/`
+  })
+  return pick(parse('opencode', path, text), opencodeSettings)
+}
