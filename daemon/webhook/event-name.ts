@@ -66,7 +66,7 @@ const readName = (eventHeaders: readonly string[], headers: SignatureHeaders): s
 
 const show = (name: string): string => toPlainLine(name).slice(0, 80) || 'an event without a name'
 
-const mismatch = (what: string, details: { hint?: string; localDetail?: string }) =>
+const mismatch = (what: string, details: { hint?: string; localDetail?: string } = {}) =>
   new DoorwardError('event-mismatch', what, details)
 
 /**
@@ -140,7 +140,10 @@ export const requireBodyOfEvent = ({
   payload,
 }: Pick<NamedDelivery, 'webhook' | 'headers' | 'payload'>): void => {
   if (webhook.scheme.name !== 'github') return
-  const [event = ''] = headers[githubHeader] ?? []
+  const event = headers[githubHeader]?.join(',')
+  if (event === undefined) return
+  // `issues.opened` would be taken for an event with its action.
+  if (!/^[a-z\d_]+$/.test(event)) throw mismatch(`${githubHeader} is no event of GitHub`)
   const wrong = bodies.get(event)?.find(({ name, isThere }) => has(payload, name) !== isThere)
   if (!wrong) return
   throw mismatch(
