@@ -90,11 +90,17 @@ export const buildStatus = async (parts: StatusParts): Promise<Status> => {
 }
 
 const brokerProblems = (broker: Status['broker']): StatusProblem[] => {
-  if (broker?.problem === undefined) return []
-  const [code, hint] = broker.connected
+  const { connected, problem, notOffered } = broker ?? {}
+  const help = 'doorward help several-machines'
+  const [code, hint] = connected
     ? ['queue-key', 'set queue.key_env to the same on all machines']
-    : ['queue-unreachable', 'doorward help several-machines']
-  return [{ code, detail: `queue: ${broker.problem}`, hint }]
+    : ['queue-unreachable', help]
+  return [
+    ...(problem === undefined ? [] : [{ code, detail: `queue: ${problem}`, hint }]),
+    ...(notOffered === undefined
+      ? []
+      : [{ code: 'queue-agents', detail: `queue: ${notOffered}`, hint: help }]),
+  ]
 }
 
 const problemOfFolder = (error: unknown): StatusProblem[] => [

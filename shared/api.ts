@@ -372,8 +372,10 @@ export type Machine = z.infer<typeof machineSchema>
 /** The broker of `queue.engine: nats`. */
 const brokerSchema = z.strictObject({
   connected: z.boolean(),
-  /** Why there is no connection. */
+  /** Why there is no connection, or that another machine has another key. */
   problem: z.string().optional(),
+  /** Why this worker gets no runs of some of its agents. */
+  notOffered: z.string().optional(),
   /** Host and port. */
   server: z.string().optional(),
   /** The version of its program. */

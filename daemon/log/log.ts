@@ -52,6 +52,21 @@ const resumed = (failedAt: Date): string => {
   return `${JSON.stringify({ level: 40, time, since: failedAt.toISOString(), msg })}\n`
 }
 
+const minuteMs = 60_000
+
+/** Writes what others can cause without end at most once a minute, with how often that was since the last line. */
+export const oncePerMinute = (write: (count: number) => void): (() => void) => {
+  let count = 0
+  let writtenAt = -Infinity
+  return () => {
+    count += 1
+    if (performance.now() - writtenAt < minuteMs) return
+    writtenAt = performance.now()
+    write(count)
+    count = 0
+  }
+}
+
 const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
 
 /** The level in `DOORWARD_LOG_LEVEL`, by default `info`. Throws `config-invalid` for an unknown level. */

@@ -32,6 +32,9 @@ export const checkMachines = (
     broker.problem === undefined
       ? checkBroker(broker)
       : error('broker', broker.problem, `set ${queue.key_env} to the same on all machines`),
+    ...(broker.notOffered === undefined
+      ? []
+      : [warning('agents', broker.notOffered, 'doorward help several-machines')]),
     checkPartner(queue.role, machines),
     ...machines.flatMap(checkMachine),
   ]

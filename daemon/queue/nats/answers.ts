@@ -2,7 +2,7 @@ import type { ConsumerMessages, JsMsg } from '@nats-io/jetstream'
 import type { EventRecord } from '../../../shared/api.ts'
 import { DoorwardError, errorName } from '../../../shared/errors.ts'
 import { isFinal } from '../../events/event-record.ts'
-import type { Log } from '../../log/log.ts'
+import { type Log, oncePerMinute } from '../../log/log.ts'
 import { toError } from '../../util/error-copy.ts'
 import type { Memory } from '../../state.ts'
 import { cancelled } from '../../util/concurrency.ts'
@@ -19,11 +19,13 @@ import {
   type Link,
   progressSubject,
 } from './broker.ts'
+import { ensureConsumer } from './consumers.ts'
 import type { Identity } from './machines.ts'
 import {
   type Done,
   type Progress,
   readDone,
+  readEnvelope,
   readProgress,
   readTicket,
   writeNote,
@@ -40,6 +42,7 @@ export type Held = {
 export const keepWorking = (
   first: JsMsg,
   broker: Pick<Broker, 'isClosed' | 'link' | 'lostAfterMs' | 'madeAt'>,
+  lostAfterMs = broker.lostAfterMs,
 ): Held => {
   let message = first
   let { madeAt } = broker
@@ -54,7 +57,7 @@ export const keepWorking = (
       // The connection is closed: it comes again.
     }
   }
-  const timer = setInterval(() => tell('working'), broker.lostAfterMs / 3)
+  const timer = setInterval(() => tell('working'), lostAfterMs / 3)
   timer.unref()
   return {
     replace: (newer) => {
@@ -102,6 +105,9 @@ export class Answers {
   #isDraining = false
   /** How many runs were given to a second machine. */
   redelivered = 0
+  readonly #refused = oncePerMinute((count) =>
+    this.#parts.log.warn({ count }, 'refused answers to events that this receiver did not send'),
+  )
 
   constructor(parts: AnswersParts) {
     this.#parts = parts
@@ -145,6 +151,15 @@ export class Answers {
     broker.link?.nc.publish(cancelSubject, writeNote('cancel', id, {}, keys()))
   }
 
+  /** Fails an event that is with a worker. */
+  fail(id: string, why: DoorwardError): void {
+    const { memory, local, toJob } = this.#parts
+    const { state } = memory.events.record(id) ?? {}
+    const event = memory.kept.get(id)
+    const isThere = (state === 'queued' || state === 'running') && !local.has(id)
+    if (event && isThere) toJob(id, event).fail(why)
+  }
+
   async #listen(link: Link): Promise<void> {
     const { broker, identity, log } = this.#parts
     const { nc, js } = link
@@ -161,8 +176,9 @@ export class Answers {
     }
     try {
       await this.#consuming?.close()
-      const limits = { filter: `${doneSubject}.${id}`, maxAckPending: maxAnswers }
-      await broker.ensureConsumer(link, answersStream, name, limits)
+      const { lostAfterMs } = broker
+      const limits = { filter: `${doneSubject}.${id}`, maxAckPending: maxAnswers, lostAfterMs }
+      await ensureConsumer(link, answersStream, name, limits)
       const consumer = await js.consumers.get(answersStream, name)
       this.#consuming = await consumer.consume({
         max_messages: maxAnswers / 2,
@@ -224,19 +240,21 @@ export class Answers {
   }
 
   async #take(message: JsMsg): Promise<void> {
-    const { memory, identity, keys, settled, log } = this.#parts
-    const done = readDone(message.data, keys())
-    if (!done) {
-      log.warn('an answer cannot be opened: the keys of the machines differ')
-      return message.nak(10_000)
-    }
-    const { id } = done
-    const ticket = readTicket(done.ticket, id, identity().key)
+    const { memory, identity, keys, settled } = this.#parts
+    const envelope = readEnvelope(message.data)
+    const ticket = envelope && readTicket(envelope.ticket, envelope.id, identity().key)
+    // Ended at once: any number of them would be in the way of all answers.
     if (!ticket) {
-      log.warn({ event: id }, 'refused an answer to an event that this receiver did not send')
+      this.#refused()
       return message.term()
     }
+    const { id } = envelope
     await settled(id)
+    const done = readDone(message.data, keys())
+    if (!done) {
+      this.fail(id, otherKey())
+      return message.term()
+    }
     const known = this.#delivering.get(id)
     if (known) return known.replace(message)
     // It came in the last moment: the next process takes it.
@@ -294,6 +312,12 @@ export class Answers {
     this.#delivering.delete(id)
   }
 }
+
+const otherKey = () =>
+  new DoorwardError(
+    'agent-failed',
+    'its answer cannot be opened: the worker uses a different queue key',
+  )
 
 /** Adds an event that was accepted before this process. */
 const restore = (memory: Memory, { id, outcome }: Done, wire: EventOnWire): void => {

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ConsumerConfig, JetStreamClient, JetStreamManager } from '@nats-io/jetstream'
+import type { JetStreamClient, JetStreamManager } from '@nats-io/jetstream'
 import type { NatsConnection, NodeConnectionOptions } from '@nats-io/transport-node'
 import { parseQueueServers } from '../../../shared/config/queue.ts'
 import type { Gateway } from '../../../shared/config/schema.ts'
@@ -39,6 +39,10 @@ export const doneSubject = 'doorward.done'
 export const progressSubject = 'doorward.progress'
 export const cancelSubject = 'doorward.cancel'
 export const machinesSubject = 'doorward.machines'
+/** Where a worker asks that has an account of its own at the broker, which has no streams. */
+const importedApi = 'doorward.js'
+/** What the broker says when a machine ends a run for good. */
+export const terminatedSubject = `$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.${runsStream}.*`
 
 /** A name may have dots, which separate the parts of a subject, and are no part of the name of a consumer. */
 export const toConsumerName = (agentName: string): string => agentName.replaceAll('.', '=')
@@ -148,29 +152,6 @@ export class Broker {
     }
   }
 
-  /** Makes the consumer of this name, or sets its limit. */
-  async ensureConsumer(
-    { jsm }: Link,
-    stream: string,
-    name: string,
-    { filter, maxAckPending }: { readonly filter: string; readonly maxAckPending: number },
-  ): Promise<void> {
-    const limit = { max_ack_pending: maxAckPending, ack_wait: nanos(this.lostAfterMs) }
-    const config: Partial<ConsumerConfig> = {
-      durable_name: name,
-      filter_subject: filter,
-      ack_policy: 'explicit',
-      ...limit,
-    }
-    const known = await jsm.consumers.info(stream, name).catch(() => undefined)
-    if (!known) await jsm.consumers.add(stream, config)
-    else if (
-      known.config.max_ack_pending !== maxAckPending ||
-      known.config.ack_wait !== limit.ack_wait
-    )
-      await jsm.consumers.update(stream, name, limit)
-  }
-
   /** After a change of the configuration. */
   applyLimits(): void {
     if (this.#link) void this.#ensureStreams(this.#link.jsm).catch(() => undefined)
@@ -237,16 +218,14 @@ export class Broker {
   async #makeStreams(nc: NatsConnection): Promise<void> {
     const { log } = this.#parts
     const { signal } = this.#closing
-    const { jetstream, jetstreamManager } = await import('@nats-io/jetstream')
     while (!signal.aborted && !nc.isClosed()) {
       try {
-        const jsm = await jetstreamManager(nc)
-        const madeAt = await this.#ensureStreams(jsm)
+        const { js, jsm, madeAt } = await this.#openStreams(nc)
         const { runs } = this.#parts
         const isNew = runs.madeAt !== undefined && runs.madeAt !== madeAt
         runs.madeAt = madeAt
         this.#problem = undefined
-        this.#link = { nc, js: jetstream(nc), jsm }
+        this.#link = { nc, js, jsm }
         log.info({ server: nc.getServer(), isNew }, 'connected to NATS')
         for (const listener of this.#listeners) listener(this.#link, isNew)
         this.#endTry()
@@ -259,6 +238,21 @@ export class Broker {
         await sleep(retryMs, undefined, { signal }).catch(() => undefined)
       }
     }
+  }
+
+  /** With when the stream of runs was made. */
+  async #openStreams(nc: NatsConnection) {
+    const { jetstream, jetstreamManager } = await import('@nats-io/jetstream')
+    const open = async (options: { readonly apiPrefix?: string }) => {
+      // Workers may not ask about the account.
+      const jsm = await jetstreamManager(nc, { ...options, checkAPI: false })
+      return { jsm, js: jetstream(nc, options), madeAt: await this.#ensureStreams(jsm) }
+    }
+    return open({}).catch(async (error: unknown) => {
+      const isWorker = this.#parts.settings().role === 'worker'
+      if (!isWorker || errorName(error) !== 'JetStreamNotEnabled') throw error
+      return open({ apiPrefix: importedApi })
+    })
   }
 
   /** Resolves with when the stream of runs was made. */

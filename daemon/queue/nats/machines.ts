@@ -45,6 +45,10 @@ type MachinesParts = {
   readonly role: Machine['role']
   readonly agents: () => Machine['agents']
   readonly redelivered: () => number
+  /** Why a worker gets no runs of some agents. */
+  readonly notOffered: () => string | undefined
+  /** Called for each machine that was not heard of before. */
+  readonly heard: () => void
 }
 
 /** What a machine says of itself, as far as this one knows it. */
@@ -82,14 +86,16 @@ export class Machines {
   }
 
   status(): Pick<Status, 'machines'> & { readonly broker: BrokerStatus } {
-    const { broker, redelivered } = this.#parts
+    const { broker, redelivered, notOffered } = this.#parts
     this.#forget()
     const isStranger = this.#strangerAt !== undefined && Date.now() - this.#strangerAt < goneMs
     const problem = broker.problem ?? (isStranger ? otherKey : undefined)
+    const agents = notOffered()
     return {
       broker: {
         connected: broker.link !== undefined,
         ...(problem !== undefined && { problem }),
+        ...(broker.link && agents !== undefined && { notOffered: agents }),
         ...(broker.version !== undefined && { version: broker.version }),
         ...(broker.server !== undefined && { server: broker.server }),
         ...(broker.link && this.#waiting !== undefined && { waiting: this.#waiting }),
@@ -97,6 +103,12 @@ export class Machines {
       },
       machines: [...this.#seen.values()].toSorted((a, b) => a.name.localeCompare(b.name)),
     }
+  }
+
+  /** True while a receiver is heard of that has a key of this machine. */
+  hasReceiver(): boolean {
+    this.#forget()
+    return [...this.#seen.values()].some(({ role }) => role !== 'worker')
   }
 
   /** Every 10 seconds. */
@@ -148,9 +160,11 @@ export class Machines {
         if (!self || (this.#seen.size >= maxMachines && !this.#seen.has(note.id))) return
         const { sentAt, ...machine } = self
         // It has not heard of this one yet.
-        if (!this.#seen.has(note.id)) this.#report()
+        const isNew = !this.#seen.has(note.id)
+        if (isNew) this.#report()
         const seenAt = new Date(now).toISOString()
         this.#seen.set(note.id, { ...machine, seenAt, clockMs: sentAt - now })
+        if (isNew) this.#parts.heard()
       },
     })
   }

@@ -193,6 +193,14 @@ export const writeDone = ({ id, outcome, ticket }: Done, keys: Keys): Buffer => 
   return pack(Buffer.from(id), sealWith(keys, 'done', id, plain), ticket)
 }
 
+/** What a message of an event has in the clear: its id, and the ticket, which only its receiver opens. */
+export const readEnvelope = (
+  bytes: Uint8Array,
+): { readonly id: string; readonly ticket: Buffer } | undefined => {
+  const [id, , ticket] = unpack(bytes)
+  return id && ticket && { id: id.toString(), ticket }
+}
+
 export const readDone = (bytes: Uint8Array, keys: Keys): Done | undefined => {
   const opened = open(bytes, 'done', keys)
   if (!opened) return undefined

@@ -65,6 +65,7 @@ export class NatsQueue implements Queue {
             ...shared,
             runs: this.#runs,
             current,
+            hasReceiver: () => this.#machines.hasReceiver(),
             events: role === 'worker' ? memory.events : undefined,
           })
     this.#machines = new Machines({
@@ -74,6 +75,8 @@ export class NatsQueue implements Queue {
       role,
       agents: () => this.#worker?.agents() ?? [],
       redelivered: () => this.#receiver?.answers.redelivered ?? 0,
+      notOffered: () => this.#worker?.requests.notOffered(),
+      heard: () => this.#worker?.requests.changed(),
     })
     this.#receiver =
       role === 'worker'
@@ -83,6 +86,7 @@ export class NatsQueue implements Queue {
             local,
             budget,
             memory,
+            current,
             toJob: (...given) => current().runEvent.toJob(...given),
           })
   }
@@ -120,6 +124,7 @@ export class NatsQueue implements Queue {
     this.#parts.local.resize(limits)
     this.#runs.resize({ ...limits, maxEvents: Infinity })
     this.#broker.applyLimits()
+    void this.#receiver?.consumers.ensure()
   }
 
   pause(): readonly Job[] {

@@ -1,15 +1,18 @@
 import { hash, randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { z } from 'zod'
 import type { EventRecord } from '../../../shared/api.ts'
 import { DoorwardError, errorName } from '../../../shared/errors.ts'
 import { isFinal } from '../../events/event-record.ts'
 import { cancelled, isCancelled } from '../../util/concurrency.ts'
 import type { ByteBudget } from '../../util/byte-budget.ts'
+import type { Engine } from '../../webhook/engine.ts'
 import type { AcceptedEvent } from '../../webhook/events/accepted-event.ts'
 import { duplicateEnd } from '../../webhook/events/runner.ts'
 import type { Job, QueueResult } from '../queue.ts'
 import { Answers, type AnswersParts } from './answers.ts'
-import { runsStream, toRunSubject } from './broker.ts'
+import { type Link, runsStream, terminatedSubject, toRunSubject } from './broker.ts'
+import { removeStrayAnswers, RunConsumers } from './consumers.ts'
 import { writeRun } from './messages.ts'
 import { BoundedMap } from '../../util/collections.ts'
 
@@ -21,6 +24,7 @@ import { BoundedMap } from '../../util/collections.ts'
 
 type ReceiverParts = Omit<AnswersParts, 'settled'> & {
   readonly budget: ByteBudget
+  readonly current: () => Pick<Engine, 'config'>
 }
 
 const dayMs = 86_400_000
@@ -32,6 +36,9 @@ const graceMs = 5000
 export class Receiver {
   readonly #parts: ReceiverParts
   readonly answers: Answers
+  /** What workers may take. */
+  readonly consumers: RunConsumers
+  #connection: Link['nc'] | undefined
   /** Events that are being published: they are in the store when that is done. */
   readonly #publishing = new Map<string, Promise<unknown>>()
   /** Where published events are in the stream, and since when. */
@@ -47,8 +54,11 @@ export class Receiver {
   constructor(parts: ReceiverParts) {
     this.#parts = parts
     this.answers = new Answers({ ...parts, settled: async (id) => this.#settled(id) })
+    this.consumers = new RunConsumers(parts)
     parts.memory.events.follow(({ record }) => this.#follow(record))
-    parts.broker.onLink((_, isNew) => {
+    parts.broker.onLink(({ nc }, isNew) => {
+      void this.consumers.ensure()
+      this.#listen(nc)
       this.#hasLost ||= isNew
       this.#findLost()
     })
@@ -116,8 +126,11 @@ export class Receiver {
 
   /** Every 10 seconds: publishes what the broker has lost, and gives up what it no longer has. */
   async tick(): Promise<void> {
-    const { memory, toJob } = this.#parts
+    const { memory, toJob, broker } = this.#parts
     const now = Date.now()
+    void this.consumers.ensure()
+    const { link } = broker
+    if (link) void removeStrayAnswers(link).catch(() => undefined)
     // A list: what fails is added again.
     const due = [...this.#lost].filter(([, { at }]) => at <= now)
     for (const [id, lost] of due) {
@@ -256,6 +269,27 @@ export class Receiver {
     void this.tick()
   }
 
+  /** Where the permissions of the broker allow it, this receiver hears of runs that a worker has ended. */
+  #listen(nc: Link['nc']): void {
+    if (this.#connection === nc) return
+    this.#connection = nc
+    nc.subscribe(terminatedSubject, {
+      callback: (error, message) => {
+        const seq = error ? undefined : parseTerminated(message.data)
+        const [id] = [...this.#waiting].find(([, waiting]) => waiting.seq === seq) ?? []
+        if (id !== undefined) void this.#ended(id)
+      },
+    })
+  }
+
+  async #ended(id: string): Promise<void> {
+    await this.#settled(id)
+    // Another worker runs it.
+    if (this.answers.isHeard(id)) return
+    const why = 'a worker could not open it: the machines use different queue keys'
+    this.answers.fail(id, new DoorwardError('event-dropped', why))
+  }
+
   /** Resolves when an event that was just published is in the store. */
   async #settled(id: string): Promise<void> {
     await this.#publishing.get(id)?.catch(() => undefined)
@@ -264,3 +298,13 @@ export class Receiver {
 
 const toDeliveryName = ({ webhook, hash: of }: NonNullable<AcceptedEvent['delivery']>): string =>
   hash('sha256', `${webhook} ${of}`)
+
+/** The place in the stream of what an advisory is about. */
+const parseTerminated = (data: Uint8Array): number | undefined => {
+  try {
+    return z.object({ stream_seq: z.int() }).parse(JSON.parse(Buffer.from(data).toString()))
+      .stream_seq
+  } catch {
+    return undefined
+  }
+}

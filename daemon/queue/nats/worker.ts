@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Consumer, ConsumerMessages, JsMsg } from '@nats-io/jetstream'
+import type { JsMsg } from '@nats-io/jetstream'
 import { DoorwardError, errorName } from '../../../shared/errors.ts'
 import type { EventState } from '../../../shared/api.ts'
 import type { EventChanges } from '../../events/event-record.ts'
@@ -12,24 +12,15 @@ import { type AcceptedEvent, fromWire } from '../../webhook/events/accepted-even
 import { isUnfencedFor } from '../../webhook/events/control.ts'
 import { describeAnswer } from '../../webhook/events/run-to-end.ts'
 import type { EventQueue } from '../event-queue.ts'
-import {
-  type Broker,
-  cancelSubject,
-  doneSubject,
-  type Link,
-  progressSubject,
-  runsStream,
-  toConsumerName,
-  toRunSubject,
-} from './broker.ts'
+import { type Broker, cancelSubject, doneSubject, type Link, progressSubject } from './broker.ts'
 import { type Held, keepWorking } from './answers.ts'
 import type { Identity } from './machines.ts'
-import { type Outcome, readNote, readRun, type Run, writeDone, writeNote } from './messages.ts'
+import { type Outcome, readNote, type Run, writeDone, writeNote } from './messages.ts'
+import { RunRequests, type RunRequestsParts } from './run-requests.ts'
 
 /*
- * The side of the worker: it asks the broker for runs of its agents, as many as it may start now, and runs them
- * in a queue in memory. The answer is with the broker before the run is acknowledged there, so that a worker
- * that dies is replaced.
+ * The side of the worker: it runs what it gets from the broker, in a queue in memory. The answer is with the broker
+ * before the run is acknowledged there, so that a worker that dies is replaced.
  */
 
 export type WorkerParts = {
@@ -39,6 +30,7 @@ export type WorkerParts = {
   readonly identity: () => Identity
   readonly keys: () => readonly Buffer[]
   readonly current: () => Pick<Engine, 'config' | 'ask'>
+  readonly hasReceiver: RunRequestsParts['hasReceiver']
   /** Where runs are shown; undefined where the receiver shows them. */
   readonly events: EventStore | undefined
   readonly log: Log
@@ -54,29 +46,22 @@ type Running = {
 
 const maxAttempts = 3
 const againMs = 1000
-/** What is on its way when this machine stops is lost to it, and comes to another later. */
-const maxAsked = 8
-/** How long an agent is not asked for after a run that could not be opened: others may have the key. */
-const keyMs = 30_000
-/** How long the broker is asked for a run: shorter where agents take turns for the free places. */
-const longAskMs = 30_000
-const shortAskMs = 2000
 
 export class Worker {
   readonly #parts: WorkerParts
   /** By run, as an event may be published again before this machine has finished with it. */
   readonly #running = new Map<string, Running>()
-  readonly #asking = new Set<ConsumerMessages>()
-  /** How many runs of each agent are asked for now: their places are kept free. */
-  readonly #kept = new Map<string, number>()
-  #link: Link | undefined
-  #loops = new Set<string>()
-  #wake: (() => void)[] = []
+  readonly requests: RunRequests
   #isActive = false
   #connection: Link['nc'] | undefined
 
   constructor(parts: WorkerParts) {
     this.#parts = parts
+    this.requests = new RunRequests({
+      ...parts,
+      running: (name) => (name === undefined ? this.#running.size : this.#runningOf(name)),
+      take: (...given) => this.#take(...given),
+    })
     parts.broker.onLink((link) => {
       if (this.#isActive) this.#connect(link)
     })
@@ -91,17 +76,13 @@ export class Worker {
   /** Takes no more; what runs goes on. */
   stop(): void {
     this.#isActive = false
-    this.#stopAsking()
+    this.requests.stop()
   }
 
-  /** Every 10 seconds: agents and places may have come with a new configuration. */
+  /** Every 10 seconds. */
   tick(): void {
-    const { broker } = this.#parts
     for (const { tell } of this.#running.values()) tell?.()
-    this.#changed()
-    if (!this.#isActive || !this.#link || broker.link !== this.#link) return
-    for (const name of this.#parts.current().config.agents.keys())
-      if (!this.#loops.has(name)) void this.#ask(name, this.#link, this.#loops)
+    this.requests.tick()
   }
 
   /** What this machine says of its agents. */
@@ -115,9 +96,6 @@ export class Worker {
   }
 
   #connect(link: Link): void {
-    this.#stopAsking()
-    this.#link = link
-    this.#loops = new Set()
     if (this.#connection !== link.nc) {
       this.#connection = link.nc
       link.nc.subscribe(cancelSubject, {
@@ -128,87 +106,22 @@ export class Worker {
         },
       })
     }
+    this.requests.start(link)
     this.tick()
   }
 
-  #stopAsking(): void {
-    for (const messages of this.#asking) void messages.close()
-    this.#asking.clear()
-    this.#changed()
-  }
-
-  /** Takes the runs of one agent, for as long as this connection and this agent are there. */
-  async #ask(name: string, link: Link, loops: Set<string>): Promise<void> {
-    const { broker, current, log } = this.#parts
-    loops.add(name)
-    let limit = 0
-    let consumer: Consumer | undefined
-    const isOn = () => this.#isActive && broker.link === link && current().config.agents.has(name)
-    while (isOn()) {
-      if (this.#free(name) <= 0) {
-        await new Promise<void>((resolve) => this.#wake.push(resolve))
-        continue
-      }
-      const { agents, gateway } = current().config
-      const isCrowded = agents.size > gateway.queue.concurrency
-      // Each agent has its part of the places.
-      const part = Math.max(1, Math.floor(gateway.queue.concurrency / agents.size))
-      const places = Math.min(this.#free(name), part, maxAsked)
-      this.#kept.set(name, places)
-      try {
-        const { concurrency = 1 } = agents.get(name) ?? {}
-        if (!consumer || limit !== concurrency) {
-          const limits = { filter: toRunSubject(name), maxAckPending: concurrency }
-          await broker.ensureConsumer(link, runsStream, toConsumerName(name), limits)
-          consumer = await link.js.consumers.get(runsStream, toConsumerName(name))
-          limit = concurrency
-        }
-        const expires = isCrowded ? shortAskMs : longAskMs
-        const messages = await consumer.fetch({ max_messages: places, expires })
-        this.#asking.add(messages)
-        try {
-          if (!isOn()) void messages.close()
-          for await (const message of messages) {
-            this.#kept.set(name, (this.#kept.get(name) ?? 1) - 1)
-            if (!this.#take(name, message)) await sleep(keyMs, undefined, { ref: false })
-          }
-        } finally {
-          this.#asking.delete(messages)
-        }
-      } catch (error) {
-        if (isOn()) log.debug({ agent: name, error: errorName(error) }, 'cannot ask for runs')
-        consumer = undefined
-        await sleep(againMs)
-      } finally {
-        this.#kept.delete(name)
-        this.#changed()
-      }
-    }
-    loops.delete(name)
-  }
-
-  /** False for a run that this machine has no key for. */
-  #take(agent: string, message: JsMsg): boolean {
-    const { runs, keys, log, current } = this.#parts
-    const run = readRun(message.data, keys())
-    if (!run) {
-      log.warn({ agent }, 'a run cannot be opened: the keys of the machines differ')
-      message.nak()
-      return false
-    }
-    const { id, run: name } = run
+  #take(run: Run, message: JsMsg, lostAfterMs: number): void {
+    const { runs, log, current } = this.#parts
+    const { id, run: name, agent } = run
     const running = this.#running.get(name)
-    if (running) {
-      running.held.replace(message)
-      return true
-    }
-    const held = keepWorking(message, this.#parts.broker)
+    if (running) return running.held.replace(message)
+    const held = keepWorking(message, this.#parts.broker, lostAfterMs)
     const entry: Running = { id, agent, held }
     this.#running.set(name, entry)
     const release = (how: 'ack' | 'nak') => {
       held.release(how)
       this.#running.delete(name)
-      this.#changed()
+      this.requests.changed()
     }
     runs.addAccepted({
       id,
@@ -227,7 +140,6 @@ export class Worker {
       drop: () => release('nak'),
       fail: () => release('nak'),
     })
-    return true
   }
 
   async #run(
@@ -336,21 +248,6 @@ export class Worker {
     let count = 0
     for (const { agent } of this.#running.values()) if (agent === name) count += 1
     return count
-  }
-
-  /** How many runs of this agent may be asked for now. */
-  #free(name: string): number {
-    const { agents, gateway } = this.#parts.current().config
-    const ofAgent = (agents.get(name)?.concurrency ?? 0) - this.#runningOf(name)
-    let ofAll = gateway.queue.concurrency - this.#running.size
-    for (const kept of this.#kept.values()) ofAll -= kept
-    return Math.min(ofAgent, ofAll)
-  }
-
-  #changed(): void {
-    const wake = this.#wake
-    this.#wake = []
-    for (const resolve of wake) resolve()
   }
 }
 

@@ -31,6 +31,10 @@ describe('doctor: several machines', () => {
       'broker',
       'error',
     ])
+    assert.deepEqual(found({ broker: { ...broker, notOffered: 'no runs of a' } })[1], [
+      'agents',
+      'warning',
+    ])
     assert.deepEqual(found({ machines: [] })[1], ['machines', 'warning'])
     assert.deepEqual(found({ broker: undefined }), [['broker', 'warning']])
   })

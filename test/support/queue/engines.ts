@@ -10,6 +10,7 @@ import { createRecordedRun } from '../../../daemon/agents/orphans.ts'
 import { createCommentMarks } from '../../../daemon/delivery/loop-guard.ts'
 import { isFinal } from '../../../daemon/events/event-record.ts'
 import { createIntake } from '../../../daemon/intake.ts'
+import type { Log } from '../../../daemon/log/log.ts'
 import { createMemory } from '../../../daemon/state.ts'
 import { createEngine, type Engine } from '../../../daemon/webhook/engine.ts'
 import type { AcceptedEvent } from '../../../daemon/webhook/events/accepted-event.ts'
@@ -24,6 +25,9 @@ export type TestMachineOptions = {
   /** The address of a broker; without one, the queue in memory. */
   readonly servers?: string
   readonly key?: string
+  /** The seed of the nkey with which it logs in at the broker. */
+  readonly seed?: string
+  readonly log?: Log
   readonly maxEvents?: number
   readonly concurrency?: number
   readonly agents?: string
@@ -45,6 +49,8 @@ export const startTestMachine = async ({
   role = 'both',
   servers,
   key = '',
+  seed,
+  log = pino({ level: process.env['TEST_LOG'] ?? 'silent' }),
   maxEvents = 100,
   concurrency = 4,
   agents: more = '',
@@ -58,15 +64,16 @@ export const startTestMachine = async ({
     PATH: process.env['PATH'],
     NATS_URL: servers,
     DOORWARD_QUEUE_KEY: key,
+    NATS_SEED: seed,
   }
-  const queueText = `engine: ${engineName}, role: ${role}, max_events: ${maxEvents}, concurrency: ${concurrency}, lost_after: ${lostAfter}`
+  const login = seed === undefined ? '' : 'nkey_env: NATS_SEED, '
+  const queueText = `${login}engine: ${engineName}, role: ${role}, max_events: ${maxEvents}, concurrency: ${concurrency}, lost_after: ${lostAfter}`
   const config: Config = checkConfig(
     readYaml('gateway.yaml', `queue: { ${queueText} }`),
     readYaml('agents.yaml', `agents:${agents}${more}`),
     readYaml('webhooks.yaml', 'webhooks: []'),
     env,
   )
-  const log = pino({ level: process.env['TEST_LOG'] ?? 'silent' })
   const memory = createMemory(200)
   const { events, kept, deliveries } = memory
   const current = (): Engine => engine
@@ -129,6 +136,10 @@ export const startTestMachine = async ({
     deliveries,
     toEvent,
     until,
+    /** As after a change of `.env`. */
+    setKeys: (...keys: readonly string[]) => {
+      env['DOORWARD_QUEUE_KEY'] = keys.join(',')
+    },
     isConnected: () => queue.machines?.().broker?.connected ?? true,
     /** Accepts one event for this agent; resolves with its id. */
     accept: async (...given: Parameters<typeof toEvent>): Promise<string> => {

@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
 import { nkeys } from '@nats-io/transport-node'
+import { packageFolder } from '../../../shared/version.ts'
 
 /* Users of a broker, as `nsc` makes them: by key pair, and by a JWT that an account has signed. */
 
@@ -11,6 +13,26 @@ const text = (bytes: Uint8Array): string => new TextDecoder().decode(bytes)
 export const newUser = (): { readonly publicKey: string; readonly seed: string } => {
   const pair = nkeys.createUser()
   return { publicKey: pair.getPublicKey(), seed: text(pair.getSeed()) }
+}
+
+/**
+ * The accounts of the documents, with these agents for each worker, by public key. `tls` is the line before them.
+ */
+export const documentedAccounts = async (
+  receiver: string,
+  workers: Readonly<Record<string, readonly string[]>>,
+): Promise<{ readonly tls: string; readonly accounts: string }> => {
+  const document = await readFile(new URL('docs/several-machines.md', packageFolder), 'utf8')
+  const [, tls = '', start = '', worker = '', ofAgent = '', end = ''] =
+    /^(tls .*\n)(accounts [^]*?)^(  WORKER1 [^]*?)^ *# For each[^\n]*\n([^]*?)^(    \]\n  \}\n)\}\n```/m.exec(
+      document,
+    ) ?? []
+  const accounts = Object.entries(workers).map(([key, agents], index) => {
+    const lines = agents.map((agent) => ofAgent.replaceAll('.review', `.${agent}`)).join('')
+    const all = worker.replace('WORKER1', `WORKER${index + 1}`).replace('UWORKER', key)
+    return `${all}${lines}${end}`
+  })
+  return { tls, accounts: `${start.replace('URECEIVER', receiver)}${accounts.join('')}}\n` }
 }
 
 /** The configuration of a broker that an operator runs, and the `.creds` of a user of its account. */
