@@ -51,15 +51,16 @@ export const canRun = (
   if (event === 'ping') return false
   const scope = { event: { action }, headers: {} }
   return rules.some(
-    ({ on, filter }) =>
-      (!on || isNamed(on, { event, action })) &&
-      filter.every(
-        (condition) =>
-          condition.kind !== 'value' ||
-          condition.path.length !== 2 ||
-          condition.path[0] !== 'event' ||
-          condition.path[1] !== 'action' ||
-          holds(scope, condition),
-      ),
+    ({ on, filter, coalesce }) =>
+      isNamed(coalesce?.cancelOn ?? [], { event, action }) ||
+      ((!on || isNamed(on, { event, action })) &&
+        filter.every(
+          (condition) =>
+            condition.kind !== 'value' ||
+            condition.path.length !== 2 ||
+            condition.path[0] !== 'event' ||
+            condition.path[1] !== 'action' ||
+            holds(scope, condition),
+        )),
   )
 }

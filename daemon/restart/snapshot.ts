@@ -126,5 +126,5 @@ const restoreAccepted = ({ events, kept, groups }: Memory, id: string, copy: Eve
   const { coalesced } = copy
   const state = events.record(id)?.state
   if (coalesced && (state === 'running' || state === 'delivering'))
-    groups.noteRunning(id, coalesced.group)
+    groups.noteRunning(id, coalesced.group, coalesced)
 }

@@ -244,7 +244,9 @@ const createSenderApi = { github: createGithubHooks, gitlab: createGitlabHooks }
 
 /** The events that can run a rule; all, where a rule does not say. */
 const eventsOf = ({ rules }: Webhook): string[] => {
-  const names = rules.flatMap(({ on }) => on?.map((name) => name.split('.', 1)[0] ?? '*') ?? '*')
+  const names = rules.flatMap(({ on, coalesce }) =>
+    on ? [...on, ...(coalesce?.cancelOn ?? [])].map((name) => name.split('.', 1)[0] ?? '*') : '*',
+  )
   return names.some((name) => name.includes('*')) ? ['*'] : [...new Set(names)]
 }
 

@@ -30,8 +30,8 @@ export type CompiledWebhook = Omit<Webhook, 'rules'> & {
   readonly verifyTokens: () => readonly string[]
 }
 
-/** A rule with the path of its webhook. */
-export type CompiledRule = Rule & Pick<Webhook, 'path'>
+/** A rule with the path of its webhook, and what its sender tells of times. */
+export type CompiledRule = Rule & Pick<Webhook, 'path'> & Pick<SignatureScheme, 'hasUpdatedAt'>
 
 export type KnownSecrets = {
   readonly own: readonly string[]
@@ -65,8 +65,12 @@ export const webhooksByPath = (
       }),
   )
 
-const compileRules = ({ path, rules: [first, ...more] }: Webhook): CompiledWebhook['rules'] => {
-  const compile = (rule: Rule) => ({ ...rule, path })
+const compileRules = ({
+  path,
+  scheme: { hasUpdatedAt },
+  rules: [first, ...more],
+}: Webhook): CompiledWebhook['rules'] => {
+  const compile = (rule: Rule) => ({ ...rule, path, ...(hasUpdatedAt && { hasUpdatedAt }) })
   return [compile(first), ...more.map(compile)]
 }
 

@@ -3,7 +3,7 @@ import type { CompiledRule, CompiledWebhook } from './compiled-webhook.ts'
 import { ofRule, type SeenDeliveries } from './dedupe.ts'
 import type { ReadDelivery } from './read-delivery.ts'
 import type { RunBudgets } from './rules/budgets.ts'
-import { chooseRules } from './rules/choose.ts'
+import { chooseRules, isNamed, readEventKind } from './rules/choose.ts'
 import { type EventGroups, toCoalesced } from './rules/groups.ts'
 import { findHandshake, type Handshake } from './senders/handshakes.ts'
 
@@ -15,7 +15,7 @@ import { findHandshake, type Handshake } from './senders/handshakes.ts'
 /** What the daemon knows besides the delivery. */
 export type Facts = {
   readonly deliveries: Pick<SeenDeliveries, 'eventFor'>
-  readonly groups: Pick<EventGroups, 'hasWaiting'>
+  readonly groups: Pick<EventGroups, 'hasWaiting' | 'newerThan'>
   readonly budgets: Pick<RunBudgets, 'isOver'>
   readonly loopGuard: Pick<LoopGuard, 'ownDetail'>
   /** True for a delivery that ran before a restart, where its sender sends again what catch-up has read. */
@@ -38,6 +38,8 @@ export type RunDecision = {
   readonly due: readonly CompiledRule[]
   /** Rules that match and have used up their `max_runs`. */
   readonly overBudget: readonly CompiledRule[]
+  /** Rules that match and have accepted a newer event with its key, with that as a reason. */
+  readonly outdated: readonly { readonly rule: CompiledRule; readonly why: string }[]
   /** Some of its rules have run before: a redelivery runs only the rules that failed. */
   readonly isRepeat: boolean
 }
@@ -77,16 +79,40 @@ const askRules = (read: ReadDelivery, facts: Facts, nowMs: number): Decision => 
   const of: string[] = []
   const due: CompiledRule[] = []
   const overBudget: CompiledRule[] = []
+  const outdated: { rule: CompiledRule; why: string }[] = []
   for (const rule of rules) {
     const key = ofRule(read.key, rule.name)
     const before = key && facts.deliveries.eventFor(key, nowMs)
+    const why = before === undefined ? findNewer(rule, read, facts) : undefined
     if (before !== undefined) of.push(before)
+    else if (why !== undefined) outdated.push({ rule, why })
     else if (mayRun(rule, read, facts, nowMs)) due.push(rule)
     else overBudget.push(rule)
   }
   if (of.length === rules.length)
     return { kind: 'duplicate', detail: `the same delivery as ${of.join(', ')}`, of }
-  return { kind: 'run', due, overBudget, isRepeat: of.length > 0 }
+  return { kind: 'run', due, overBudget, outdated, isRepeat: of.length > 0 }
+}
+
+const findNewer = (
+  rule: CompiledRule,
+  { scope, receivedAt }: ReadDelivery,
+  { groups }: Facts,
+): string | undefined => {
+  const coalesced = toCoalesced(rule, scope, receivedAt)
+  return typeof coalesced === 'object' ? groups.newerThan(coalesced) : undefined
+}
+
+/** The groups that a delivery ends, with the name of its event in `cancel_on`. */
+export const listEnded = ({ webhook, headers, payload, scope, receivedAt }: ReadDelivery) => {
+  if (!webhook.rules.some(({ coalesce }) => coalesce?.cancelOn)) return []
+  const kind = readEventKind(webhook.scheme, headers, payload)
+  return webhook.rules.flatMap((rule) => {
+    const name = rule.coalesce?.cancelOn?.find((one) => isNamed([one], kind))
+    if (name === undefined) return []
+    const coalesced = toCoalesced(rule, scope, receivedAt)
+    return typeof coalesced === 'object' ? [{ name, coalesced }] : []
+  })
 }
 
 /** Within `max_runs`, or instead of an event that has not run. */

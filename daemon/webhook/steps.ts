@@ -3,7 +3,7 @@ import type { LoopGuard } from '../delivery/loop-guard.ts'
 import type { Log } from '../log/log.ts'
 import type { ByteBudget } from '../util/byte-budget.ts'
 import type { CompiledRule } from './compiled-webhook.ts'
-import { decide, type Facts, type RunDecision } from './decide.ts'
+import { decide, type Facts, listEnded, type RunDecision } from './decide.ts'
 import {
   type Accepted,
   addFiltered,
@@ -180,6 +180,14 @@ export const decideOn = (delivery: Delivery, parts: PipelineParts): undefined =>
   delivery.decision = decide(required(delivery.read), parts, performance.now())
 }
 
+/** Ends what waits or runs for the key of this delivery, where `cancel_on` of a rule names its event. */
+export const endOlder = ({ engine, read, decision }: Delivery): undefined => {
+  const { kind } = required(decision)
+  if (kind !== 'run' && kind !== 'filtered') return
+  for (const { coalesced, name } of listEnded(required(read)))
+    engine.runEvent.endCoalesced(coalesced, name)
+}
+
 /** A repeated delivery does not use up the sender's rate. */
 export const limitRate = ({ webhook, decision }: Delivery, parts: PipelineParts): undefined => {
   const found = required(decision)
@@ -274,8 +282,13 @@ export const queueEvents = async (delivery: Delivery, parts: PipelineParts): Pro
     return { id, status, rule: rule?.name }
   })
   parts.payloads.keep(accepted, { body: required(verified).body, headers })
-  const { overBudget } = toRun(delivery)
+  const { overBudget, outdated } = toRun(delivery)
   for (const rule of overBudget) events.push(addOverBudget(delivery, rule, parts))
+  for (const { rule, why } of outdated) {
+    const end = { state: 'filtered', code: 'superseded', detail: why } as const
+    const id = addFiltered(delivery, end, parts.events, rule)
+    events.push({ id, status: 'filtered', rule: rule.name })
+  }
   const [{ id, status } = { id: '', status: 'accepted' as const }] = events
   const answer = toAccepted(delivery, id, status)
   return events.length > 1 ? { ...answer, events } : answer

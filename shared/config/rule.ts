@@ -68,6 +68,10 @@ export type Coalesce = {
   readonly quietMs: number
   readonly atMostMs: number
   readonly running: 'finish' | 'cancel'
+  /** What says which of two events is newer, in place of the sender's usual time. */
+  readonly orderBy: Template | undefined
+  /** The events that end what waits or runs. */
+  readonly cancelOn: readonly EventName[] | undefined
 }
 
 /** `pull_request`, `pull_request.opened`, or `invoice.*` for all that begin so. */
@@ -215,18 +219,23 @@ const findMissingSetting = (
 type CoalesceEntry = NonNullable<RuleEntry['coalesce']>
 
 const parseCoalesce = (
-  { key, quiet = 0, at_most: atMost, running = 'finish' }: CoalesceEntry,
+  entry: CoalesceEntry,
   attempt: <Value>(key: YamlPath, read: () => Value) => Value[],
 ): Coalesce[] => {
+  const { key, quiet = 0, at_most: atMost, running = 'finish', order_by: order } = entry
   if (atMost !== undefined && atMost < quiet)
     attempt(['coalesce', 'at_most'], () => {
       throw new DoorwardError('config-invalid', 'shorter than quiet, so it would never be quiet')
     })
+  const [orderBy] =
+    order === undefined ? [] : attempt(['coalesce', 'order_by'], () => parseTemplate(order))
   return attempt(['coalesce', 'key'], () => ({
     key: parseTemplate(key),
     quietMs: quiet,
     atMostMs: atMost ?? Math.max(quiet, usualAtMostMs),
     running,
+    orderBy,
+    cancelOn: entry.cancel_on === undefined ? undefined : [entry.cancel_on].flat(),
   }))
 }
 
@@ -246,6 +255,7 @@ export const scopePaths = ({
   ...(workspace ? workspacePaths(workspace) : []),
   ...(title ? pathsIn(title) : []),
   ...(coalesce ? pathsIn(coalesce.key) : []),
+  ...(coalesce?.orderBy ? pathsIn(coalesce.orderBy) : []),
   ...targets.flatMap(targetPaths),
 ]
 

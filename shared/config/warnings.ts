@@ -235,15 +235,15 @@ const ruleChecks: readonly ((rule: Rule, webhook: Webhook) => Fault[])[] = [
       .flatMap(({ doubts }) => doubts)
       .flatMap(({ code, what, hint }) => faultAbout({ webhook: path })(code, what, hint)),
 
-  // Names in `on` that the sender does not use.
-  ({ on = [] }, { path, scheme }) =>
-    on.flatMap((event) => {
+  // Names in `on` and `cancel_on` that the sender does not use.
+  ({ on = [], coalesce }, { path, scheme }) =>
+    [...on, ...(coalesce?.cancelOn ?? [])].flatMap((event) => {
       const unknown = findUnknownEvent(scheme.name, event)
       if (!unknown) return []
       const { meant } = unknown
       return faultAbout({ webhook: path })(
         'event-unknown',
-        `on has ${event}, which is no event of ${scheme.name} that is known here`,
+        `${on.includes(event) ? 'on' : 'cancel_on'} has ${event}, which is no event of ${scheme.name} that is known here`,
         meant === undefined
           ? `see the events at ${scheme.source}; one that is new runs nevertheless`
           : `did you mean "${meant}"?`,

@@ -128,10 +128,23 @@ const ruleFields = {
         .enum(['finish', 'cancel'])
         .optional()
         .describe('Whether the agent of an older event finishes or is stopped. Default finish.'),
+      order_by: z
+        .string()
+        .regex(/\{\{/, 'has no placeholder, so all events would be equally new')
+        .optional()
+        .describe(
+          'A number or a time of the event that says which is newer, with placeholders. Default: updated_at at GitHub, GitLab and Gitea, else the order of arrival.',
+        ),
+      cancel_on: z
+        .union([eventName, z.array(eventName).min(1)])
+        .optional()
+        .describe(
+          'The events, named as in on, that end what waits or runs for their key; they do not run the rule.',
+        ),
     })
     .optional()
     .describe(
-      'Of several events with one key the newest runs: a map of key, and of quiet, at_most and running if you like. Default: each runs.',
+      'Of several events with one key the newest runs: a map of key, and of quiet, at_most, running, order_by and cancel_on if you like. Default: each runs.',
     ),
   max_runs: maxRuns
     .optional()

@@ -93,12 +93,12 @@ const readWebhook = (
   if (entry.source) checkSource(entry.source, entry.signature_scheme, at)
 
   const shared = parseRule(entry, place, context)
-  if (shared.on) checkEvents(entry, ['on'], at)
+  checkEvents(entry, shared, [], at)
   if (!entry.rules) checkRule(entry, shared, at, () => [])
   const parts = entry.rules?.map((rule, number) => {
     const key = ['rules', number]
     const own = parseRule(rule, [...place, ...key], context)
-    if (own.on) checkEvents(entry, [...key, 'on'], at)
+    checkEvents(entry, own, key, at)
     const parsed = { ...shared, ...own }
     const fields = { ...entry, ...rule }
     checkRule(fields, parsed, at, (field) =>
@@ -148,14 +148,21 @@ const checkScheme = (entry: WebhookEntry, rules: readonly ParsedRule[], at: Repo
     )
 }
 
-/** `on` needs a scheme that says where its sender names the event. */
-const checkEvents = ({ signature_scheme: name }: WebhookEntry, key: YamlPath, at: Report): void => {
+/** `on` and `cancel_on` need a scheme that says where its sender names the event. */
+const checkEvents = (
+  { signature_scheme: name }: WebhookEntry,
+  { on, coalesce }: ParsedRule,
+  place: YamlPath,
+  at: Report,
+): void => {
+  const keys = [...(on ? [['on']] : []), ...(coalesce?.cancelOn ? [['coalesce', 'cancel_on']] : [])]
   if (getFacts(name).event) return
-  at(
-    key,
-    `signature_scheme ${name} does not say where its sender names the event`,
-    'set signature_scheme to the name of the sender, such as github, or write a filter',
-  )
+  for (const key of keys)
+    at(
+      [...place, ...key],
+      `signature_scheme ${name} does not say where its sender names the event`,
+      'set signature_scheme to the name of the sender, such as github, or write a filter',
+    )
 }
 
 /** What the table says of a scheme. */

@@ -18,6 +18,7 @@ export const developerPresets = {
     ],
     deliveryId: { headers: ['x-gitea-delivery', 'x-gogs-delivery'] },
     event: { header: 'x-gogs-event', action: 'action' },
+    hasUpdatedAt: true,
     source: 'https://docs.gitea.com/usage/webhooks',
   },
   bitbucket: {

@@ -44,6 +44,7 @@ const presets = {
     deliveryId: { headers: ['x-github-delivery'] },
     handshake: 'github',
     event: { header: 'x-github-event', action: 'action' },
+    hasUpdatedAt: true,
     source: 'https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries',
   },
   stripe: {
@@ -108,6 +109,7 @@ const presets = {
     toleranceSeconds: 300,
     // The event's UUID comes last: webhooks that trigger each other share it.
     deliveryId: { headers: ['webhook-id', 'idempotency-key', 'x-gitlab-event-uuid'] },
+    hasUpdatedAt: true,
     event: {
       header: 'x-gitlab-event',
       field: 'object_kind',

@@ -58,6 +58,8 @@ export type SchemeFacts = {
    * the field with the action.
    */
   readonly event?: { readonly header?: string; readonly field?: string; readonly action?: string }
+  /** Objects of the payload say when they changed last: `updated_at`. */
+  readonly hasUpdatedAt?: true
   /** The fields of its forms are the headers of mails, which strangers name. */
   readonly mailAsForm?: true
   /** The sender calls its JSON text/plain. */

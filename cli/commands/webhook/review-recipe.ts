@@ -31,10 +31,11 @@ export const reviewFields = {
     "  base: '{{event.pull_request.base.sha}}'",
     'context: [diff]',
     '',
-    '# A newer push stops the review of the older one.',
+    '# A newer push stops the review of the older one, and a pull request that is closed needs none.',
     'coalesce:',
     "  key: '{{event.repository.full_name}}#{{event.number}}'",
     '  running: cancel',
+    '  cancel_on: pull_request.closed',
     '',
   ],
   value: {
@@ -44,7 +45,11 @@ export const reviewFields = {
       base: '{{event.pull_request.base.sha}}',
     },
     context: ['diff'],
-    coalesce: { key: '{{event.repository.full_name}}#{{event.number}}', running: 'cancel' },
+    coalesce: {
+      key: '{{event.repository.full_name}}#{{event.number}}',
+      running: 'cancel',
+      cancel_on: 'pull_request.closed',
+    },
   },
 }
 

@@ -131,7 +131,7 @@ export const runEventAgain = (
 const whateverRanBefore: Facts = {
   deliveries: { eventFor: () => undefined },
   budgets: { isOver: () => false },
-  groups: { hasWaiting: () => false },
+  groups: { hasWaiting: () => false, newerThan: () => undefined },
   loopGuard: { ownDetail: () => undefined },
 }
 

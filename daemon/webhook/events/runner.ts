@@ -7,7 +7,7 @@ import type { Job, Queue } from '../../queue/queue.ts'
 import { cancelled, isCancelled } from '../../util/concurrency.ts'
 import type { SeenDeliveries } from '../dedupe.ts'
 import type { RunBudgets } from '../rules/budgets.ts'
-import type { EventGroups } from '../rules/groups.ts'
+import type { Coalesced, EventGroups, Replacement } from '../rules/groups.ts'
 import { hasNoWayOut, waitingAgain, waitingFor } from '../targets.ts'
 import type { AcceptedEvent, RetryableEvents } from './accepted-event.ts'
 import { createRunToEnd, failedEnd, type RunToEndParts } from './run-to-end.ts'
@@ -41,6 +41,8 @@ export type RunEvent = {
   readonly afresh: (id: string, event: AcceptedEvent) => void
   /** Queues an event that was accepted before a restart, whatever the limits are. */
   readonly requeue: (id: string, event: AcceptedEvent, answer?: string) => void
+  /** Ends the event that waits or runs with this key, for one that `cancel_on` calls `name`. */
+  readonly endCoalesced: (coalesced: Coalesced, name: string) => void
   /** The job of an event that is in the store. */
   readonly toJob: (id: string, event: AcceptedEvent, answer?: string) => Job
 }
@@ -86,6 +88,7 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
   return {
     needsConfirmation: queue.machines !== undefined,
     toJob,
+    endCoalesced: (coalesced, name) => groups.end(coalesced, name, groupActions.cancel),
     requeue: (id, event, answer) => {
       queue.addAccepted(toJob(id, event, answer))
       const { receivedAt, coalesced } = event
@@ -156,10 +159,10 @@ const createToJob = (
     }
 
     const finish = (outcome: EventChanges, wasCancelled: boolean, wasStopped: boolean) => {
-      const newer = wasCancelled ? groups.replacedBy(id) : undefined
+      const replaced = wasCancelled ? groups.replacementOf(id) : undefined
       const ended =
-        newer !== undefined
-          ? { ...outcome, ...supersededEnd(newer, 'agent') }
+        replaced !== undefined
+          ? { ...outcome, ...supersededEnd(replaced, 'agent') }
           : wasCancelled
             ? { ...outcome, ...describeCancel(outcome.stage) }
             : outcome
@@ -192,10 +195,10 @@ const createToJob = (
       },
       fail: (error, why) => finish(failedEnd('agent', error), why === cancelled, false),
       drop: (why) => {
-        const newer = groups.replacedBy(id)
-        if (newer !== undefined) {
+        const replaced = groups.replacementOf(id)
+        if (replaced !== undefined) {
           if (coalesced) budgets.giveBack(coalesced.rule)
-          end(supersededEnd(newer, 'queue'))
+          end(supersededEnd(replaced, 'queue'))
           return
         }
         const ended = droppedEnd(events.record(id)?.state, why)
@@ -212,11 +215,11 @@ const createToJob = (
 /** True where the sender may deliver an event again, and then it runs; one that was replaced is settled. */
 const isForSender = ({ state }: EventChanges): boolean => state !== 'done' && state !== 'filtered'
 
-const supersededEnd = (newer: string, stage: 'queue' | 'agent'): EventChanges => ({
+const supersededEnd = ({ why, newer }: Replacement, stage: 'queue' | 'agent'): EventChanges => ({
   state: 'filtered',
   stage: undefined,
   code: 'superseded',
-  detail: `a newer event replaced it ${whenAt[stage]}: ${newer}`,
+  detail: `${why} ${whenAt[stage]}${newer === undefined ? '' : `: ${newer}`}`,
 })
 
 export const duplicateEnd = {

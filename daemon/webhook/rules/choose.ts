@@ -94,14 +94,18 @@ const holdsFor = (value: unknown, { isList, tests }: ValueCondition): boolean =>
 
 /** Why a rule does not match, from the configuration alone: values of the sender are not shown. */
 export const findMiss = (
-  { on, filter }: Pick<Rule, 'on' | 'filter'>,
+  { on, filter, coalesce }: Pick<Rule, 'on' | 'filter' | 'coalesce'>,
   kind: EventKind | undefined,
   scope: FilterScope,
 ): string | undefined => {
   if (on && !isNamed(on, kind)) return 'its event is not one of on'
+  if (isNamed(coalesce?.cancelOn ?? [], kind)) return 'its event is one of coalesce.cancel_on'
   const mismatch = firstMismatch(scope, filter)
   return mismatch && `the filter on ${mismatch.text} does not match`
 }
+
+const namesEvents = ({ on, coalesce }: Pick<Rule, 'on' | 'coalesce'>): boolean =>
+  on !== undefined || coalesce?.cancelOn !== undefined
 
 /** The rules that a delivery runs, or why there are none. */
 export const chooseRules = (
@@ -109,7 +113,7 @@ export const chooseRules = (
   headers: SignatureHeaders,
   scope: FilterScope,
 ): readonly CompiledRule[] | string => {
-  const kind = rules.some(({ on }) => on) ? readEventKind(scheme, headers, scope.event) : undefined
+  const kind = rules.some(namesEvents) ? readEventKind(scheme, headers, scope.event) : undefined
   const misses: string[] = []
   const chosen = rules.filter((rule) => {
     const miss = findMiss(rule, kind, scope)

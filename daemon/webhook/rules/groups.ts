@@ -1,7 +1,10 @@
 import { hash } from 'node:crypto'
+import type { Coalesce } from '../../../shared/config/rule.ts'
 import { isFinal } from '../../events/event-record.ts'
 import type { EventStore } from '../../events/event-store.ts'
+import { BoundedMap } from '../../util/collections.ts'
 import { longTimeout } from '../../util/concurrency.ts'
+import type { Payload } from '../body.ts'
 import type { CompiledRule } from '../compiled-webhook.ts'
 import type { EventScope } from '../read-delivery.ts'
 import { textOfValue, valueAt } from '../../util/payload-path.ts'
@@ -18,6 +21,8 @@ export type Coalesced = {
   readonly quietMs: number
   readonly atMostMs: number
   readonly running: 'finish' | 'cancel'
+  /** The sender's own time of it, or the number of `order_by`. */
+  readonly order?: number
   /** A replaced event has not run, so it does not count. */
   readonly rule: Limited
 }
@@ -35,7 +40,46 @@ export const toCoalesced = (
   if (typeof texts === 'string') return texts
   const group = hash('sha256', JSON.stringify([path, name ?? '', ...texts]))
   const since = receivedAt.getTime()
-  return { group, since, quietMs, atMostMs, running, rule: { path, name, maxRuns } }
+  const order = getOrder(rule, coalesce, scope)
+  const ordered = order === undefined ? {} : { order }
+  return { group, since, quietMs, atMostMs, running, ...ordered, rule: { path, name, maxRuns } }
+}
+
+/** Senders do not promise to deliver in order. Undefined where only the arrival says what is newer. */
+const getOrder = (
+  { hasUpdatedAt }: CompiledRule,
+  { orderBy }: Coalesce,
+  scope: EventScope,
+): number | undefined => {
+  if (!orderBy) return hasUpdatedAt ? getLastUpdate(scope.event) : undefined
+  const texts = expandKey(orderBy, scope)
+  return typeof texts === 'string' ? undefined : toOrder(texts.join(''))
+}
+
+/** Parts of a payload that may change without the event, and earlier or later than what it is about. */
+const surroundings = new Set([
+  'repository',
+  'project',
+  'organization',
+  'sender',
+  'user',
+  'workflow',
+])
+
+const getLastUpdate = (payload: Payload): number | undefined => {
+  if (typeof payload !== 'object' || payload === null) return undefined
+  const times = Object.entries(payload).flatMap(([name, value]) =>
+    surroundings.has(name) ? [] : (toOrder(textOfValue(valueAt(value, ['updated_at']))) ?? []),
+  )
+  return times.length === 0 ? undefined : Math.max(...times)
+}
+
+/** A number, or a time such as `2026-11-27T20:54:11Z` or GitLab's `2026-11-27 20:54:11 UTC`. */
+const toOrder = (text: string): number | undefined => {
+  if (/^-?\d{1,18}(\.\d{1,9})?$/.test(text)) return Number(text)
+  if (!/^\d{4}-\d\d-\d\d[T ][\d:.]{5,18} ?(Z|UTC|[+-]\d\d:?\d\d)?$/.test(text)) return undefined
+  const ms = Date.parse(text)
+  return Number.isNaN(ms) ? undefined : ms
 }
 
 /** The parts of a key, or the placeholder of it that is empty in this event. */
@@ -67,12 +111,20 @@ type Group = {
   running?: string
 }
 
+const cameBefore = (id: string): string => `a newer event came before it: ${id}`
+
 type Actions = {
   /** Stops an event, wherever it waits or runs. */
   readonly cancel: (id: string) => void
   /** Starts what may start. */
   readonly trigger: () => void
 }
+
+/** Why an event was ended, and the newer event in its place. */
+export type Replacement = { readonly why: string; readonly newer?: string }
+
+/** Groups whose newest event is remembered when it is over, as an older one may still arrive. */
+const maxNewest = 10_000
 
 /**
  * Of the events with one key the newest waits until it is quiet, and runs when no other of them does. It
@@ -83,7 +135,11 @@ export class EventGroups {
   readonly #groups = new Map<string, Group>()
   /** The groups of events that wait or run. */
   readonly #groupOf = new Map<string, string>()
-  readonly #replacedBy = new Map<string, string>()
+  readonly #replacements = new Map<string, Replacement>()
+  /** The order of the newest event of each group, and what an older one is told. */
+  readonly #newest = new BoundedMap<string, { readonly order: number; readonly why: string }>(
+    maxNewest,
+  )
 
   constructor(events: Pick<EventStore, 'record' | 'follow'>) {
     this.#events = events
@@ -100,6 +156,12 @@ export class EventGroups {
     return this.#groups.get(group)?.waiting !== undefined
   }
 
+  /** Why an event is too old to run: a newer one of its group came before. */
+  newerThan({ group, order }: Coalesced): string | undefined {
+    const newest = this.#newest.get(group)
+    return newest && order !== undefined && order < newest.order ? newest.why : undefined
+  }
+
   /** With the arrival of the first event that it is the newest of. */
   stamp(coalesced: Coalesced): Coalesced {
     const { since = coalesced.since } = this.#groups.get(coalesced.group)?.waiting ?? {}
@@ -109,6 +171,7 @@ export class EventGroups {
   /** Makes an event that was queued the newest of its group. */
   join(id: string, receivedAt: Date, coalesced: Coalesced, { cancel, trigger }: Actions): void {
     const { group: name, since, quietMs, atMostMs, running } = coalesced
+    this.#noteNewest(coalesced, cameBefore(id))
     const group = this.#groupAt(name)
     const { waiting: older } = group
     const dueAt = Math.min(receivedAt.getTime() + quietMs, since + atMostMs)
@@ -121,14 +184,20 @@ export class EventGroups {
       if (group.waiting?.id === id) group.waiting = { id, since, dueAt: 0 }
       trigger()
     }, waitMs).unref()
-    if (older) this.#replace(older.id, id, cancel)
-    const { running: runs } = group
-    if (
-      running === 'cancel' &&
-      runs !== undefined &&
-      this.#events.record(runs)?.state === 'running'
-    )
-      this.#replace(runs, id, cancel)
+    const replacement = { why: 'a newer event replaced it', newer: id }
+    if (older) this.#replace(older.id, replacement, cancel)
+    if (running === 'cancel') this.#replaceRunning(group, replacement, cancel)
+  }
+
+  /** Ends what waits or runs, for an event that `cancel_on` calls `name`. An older one ends nothing. */
+  end(coalesced: Coalesced, name: string, cancel: Actions['cancel']): void {
+    if (this.newerThan(coalesced) !== undefined) return
+    this.#noteNewest(coalesced, `${name} came before it`)
+    const group = this.#groups.get(coalesced.group)
+    if (!group) return
+    const replacement = { why: `${name} ended it` }
+    if (group.waiting) this.#replace(group.waiting.id, replacement, cancel)
+    this.#replaceRunning(group, replacement, cancel)
   }
 
   /** True when it may start; `isStopping` does not wait for quiet. */
@@ -138,13 +207,13 @@ export class EventGroups {
     return isStopping || Date.now() >= waiting.dueAt
   }
 
-  /** The event that replaced this one. */
-  replacedBy(id: string): string | undefined {
-    return this.#replacedBy.get(id)
+  replacementOf(id: string): Replacement | undefined {
+    return this.#replacements.get(id)
   }
 
   /** Notes that an event of a group runs, or is run by the process before a restart. */
-  noteRunning(id: string, name: string): void {
+  noteRunning(id: string, name: string, coalesced?: Coalesced): void {
+    if (coalesced) this.#noteNewest(coalesced, cameBefore(id))
     const group = this.#groupAt(name)
     this.#groupOf.set(id, name)
     group.running = id
@@ -153,14 +222,23 @@ export class EventGroups {
     delete group.waiting
   }
 
-  #replace(id: string, newer: string, cancel: Actions['cancel']): void {
-    this.#replacedBy.set(id, newer)
+  #noteNewest({ group, order }: Coalesced, why: string): void {
+    if (order !== undefined) this.#newest.set(group, { order, why })
+  }
+
+  #replace(id: string, replacement: Replacement, cancel: Actions['cancel']): void {
+    this.#replacements.set(id, replacement)
     cancel(id)
+  }
+
+  #replaceRunning({ running }: Group, replacement: Replacement, cancel: Actions['cancel']): void {
+    if (running !== undefined && this.#events.record(running)?.state === 'running')
+      this.#replace(running, replacement, cancel)
   }
 
   #leave(id: string, name: string): void {
     this.#groupOf.delete(id)
-    this.#replacedBy.delete(id)
+    this.#replacements.delete(id)
     const group = this.#groups.get(name)
     if (!group) return
     if (group.running === id) delete group.running

@@ -55,7 +55,7 @@ describe('the decision about a delivery', () => {
     facts = {
       deliveries: new SeenDeliveries(),
       budgets: new RunBudgets(),
-      groups: { hasWaiting: () => false },
+      groups: { hasWaiting: () => false, newerThan: () => undefined },
       loopGuard: { ownDetail: () => undefined },
     }
   })

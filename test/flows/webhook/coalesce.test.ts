@@ -11,6 +11,9 @@ import {
 } from '../../support/daemon/restarted-daemons.ts'
 import { type Reports, startReports } from '../../support/daemon/reports.ts'
 import { send } from '../../support/servers/http.ts'
+import { githubHeaders } from '../../support/servers/sign.ts'
+
+const secret = 'a secret of the tests'
 
 describe('a webhook that coalesces its events', () => {
   let reports: Reports
@@ -27,6 +30,7 @@ describe('a webhook that coalesces its events', () => {
   before(async () => {
     reports = await startReports()
     daemon = await startDaemon({
+      env: `HOOK_SECRET=${secret}\n`,
       gateway: 'queue: { max_events: 3 }\noauth: { callback_port: 0 }\n',
       agents: `
 agents:
@@ -56,6 +60,16 @@ webhooks:
     prompt_template: '{{event.n}}'
     max_runs: 2/day
     coalesce: { key: '{{event.repo}}', running: cancel }
+  - path: /pulls
+    signature_scheme: github
+    secret_env: HOOK_SECRET
+    agent: slow
+    prompt_template: '{{event.pull_request.head.sha}}'
+    rules:
+      - name: review
+        on: [pull_request.opened, pull_request.synchronize]
+        coalesce: { key: '{{event.number}}', running: cancel, cancel_on: [pull_request.closed] }
+      - { name: closed, on: pull_request.closed, agent: echo }
 `,
     })
   })
@@ -186,6 +200,57 @@ webhooks:
     assert.equal(next.prompt, 'second')
     next.release()
     assert.equal((await untilFinished(daemon, second.id)).state, 'done')
+  })
+
+  const push = async (action: string, number: number, sha: string, second: number) => {
+    const time = `2026-11-27T10:00:${String(second).padStart(2, '0')}Z`
+    const payload = { action, number, pull_request: { head: { sha }, updated_at: time } }
+    const body = JSON.stringify(payload)
+    const reply = await send(`${daemon.url}/pulls`, { headers: githubHeaders(body, secret), body })
+    return reply.json() as { id: string; status: string }
+  }
+
+  it('leaves out a push that arrives after a newer one', async () => {
+    const newer = await push('synchronize', 1, 'newer', 10)
+    const run = await reports.next()
+    const late = await push('synchronize', 1, 'older', 1)
+    assert.equal(late.status, 'filtered')
+    assert.deepEqual(endOf(await event(late.id)), [
+      'filtered',
+      'superseded',
+      `a newer event came before it: ${newer.id}`,
+      0,
+    ])
+    run.release()
+    assert.equal((await untilFinished(daemon, newer.id)).resultPreview, 'answer to newer')
+    // Also when the newer one is done.
+    assert.equal((await push('synchronize', 1, 'older', 2)).status, 'filtered')
+  })
+
+  it('ends with cancel_on what runs or waits for the key, and runs nothing older after it', async () => {
+    const opened = await push('opened', 2, 'opened', 1)
+    await reports.next()
+    const other = await push('opened', 3, 'other', 1)
+    const run = await reports.next()
+    const closed = await push('closed', 2, 'opened', 5)
+    assert.deepEqual(endOf(await untilFinished(daemon, opened.id)), [
+      'filtered',
+      'superseded',
+      'pull_request.closed ended it while its agent ran',
+      1,
+    ])
+    assert.equal((await untilFinished(daemon, closed.id)).rule, 'closed')
+    const late = await event((await push('synchronize', 2, 'late', 4)).id)
+    assert.deepEqual([late.state, late.detail], ['filtered', 'pull_request.closed came before it'])
+    // That of another key goes on, and a pull request can be opened again.
+    run.release()
+    assert.equal((await untilFinished(daemon, other.id)).state, 'done')
+    const again = await push('synchronize', 2, 'again', 6)
+    const next = await reports.next()
+    // The same closing, sent once more, is older now.
+    await push('closed', 2, 'opened', 5)
+    next.release()
+    assert.equal((await untilFinished(daemon, again.id)).state, 'done')
   })
 })
 
