@@ -69,23 +69,37 @@ export const compileTest = (
   }
 }
 
-/** Text, numbers and booleans are compared as text; null, objects and lists equal nothing. */
-const equals =
-  (expected: readonly string[]) =>
-  (value: unknown): boolean =>
-    isScalar(value) && expected.includes(String(value))
+/** Text, numbers and booleans are compared as text, without a last line end; null, objects and lists equal nothing. */
+const equals = (expected: readonly string[]): ((value: unknown) => boolean) => {
+  const texts = expected.map(withoutLastEnd)
+  return (value) => isScalar(value) && texts.includes(withoutLastEnd(String(value)))
+}
 
-const contains =
-  (expected: readonly string[]) =>
-  (value: unknown): boolean =>
-    Array.isArray(value)
-      ? value.some(equals(expected))
-      : typeof value === 'string' && expected.some((text) => value.includes(text))
+const contains = (expected: readonly string[]): ((value: unknown) => boolean) => {
+  const texts = expected.map(toPlainEnds)
+  const isOne = equals(expected)
+  return (value) => {
+    if (Array.isArray(value)) return value.some(isOne)
+    if (typeof value !== 'string') return false
+    const plain = toPlainEnds(value)
+    return texts.some((text) => plain.includes(text))
+  }
+}
 
 const matchesAny =
   (patterns: readonly ((text: string) => boolean)[]) =>
-  (value: unknown): boolean =>
-    isScalar(value) && patterns.some((matches) => matches(String(value)))
+  (value: unknown): boolean => {
+    if (!isScalar(value)) return false
+    const text = toPlainEnds(String(value))
+    return patterns.some((matches) => matches(text))
+  }
+
+/** A browser ends the lines of a form with `\r\n`, a program with `\n`. */
+const toPlainEnds = (text: string): string =>
+  text.includes('\r\n') ? text.replaceAll('\r\n', '\n') : text
+
+/** A block of YAML, and a comment that ends with a line end, are the text before it. */
+const withoutLastEnd = (text: string): string => toPlainEnds(text).replace(/\n$/, '')
 
 const isScalar = (value: unknown): value is string | number | boolean =>
   typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'

@@ -254,3 +254,42 @@ describe('a pattern', () => {
       assert.ok(firstMismatch(scopeOf(long), filterOf(`text: ${pattern}`)), pattern)
   })
 })
+
+describe('conditions on text with line ends', () => {
+  const bodies = ['/review', '/review\r\n', '/review\r\nplease', 'hi\r\n/review\r\nthanks']
+  const matching = (filter: string) =>
+    bodies.map(
+      (body) => firstMismatch(scopeOf({ comment: { body } }), filterOf(filter)) === undefined,
+    )
+
+  it('find a line in a comment that a browser sent', () =>
+    assert.deepEqual(matching("comment.body: { regex: '(?m)^/review$' }"), [
+      true,
+      true,
+      true,
+      true,
+    ]))
+
+  it('take a last line end for none, with is, not and in', () => {
+    assert.deepEqual(matching('comment.body: /review'), [true, true, false, false])
+    assert.deepEqual(matching('comment.body: [/review, /fix]'), [true, true, false, false])
+    assert.deepEqual(matching('comment.body: { not: /review }'), [false, false, true, true])
+    assert.deepEqual(matching('comment.body: |\n  /review\n'), [true, true, false, false])
+  })
+
+  it('compare several lines, however they end', () => {
+    assert.deepEqual(matching('comment.body: "/review\\nplease"'), [false, false, true, false])
+    assert.deepEqual(matching('comment.body: { contains: "/review\\n" }'), [
+      false,
+      true,
+      true,
+      true,
+    ])
+    assert.deepEqual(matching("comment.body: { glob: '/review?please' }"), [
+      false,
+      false,
+      true,
+      false,
+    ])
+  })
+})
