@@ -47,7 +47,8 @@ const isEntityOrUrl = (text: string, offset: number): boolean =>
 /**
  * GitHub's Markdown without mentions of people and references to other issues. Code is unchanged where GitHub
  * certainly treats it as code; where that is uncertain (a fence in a list, after HTML) it is treated as
- * text.
+ * text. A suggestion moves out of its list, and becomes plain code where its place is uncertain: what can be
+ * applied is unchanged.
  */
 export const githubText = (markdown: string): string => {
   const lines = markdown.split('\n')
@@ -56,40 +57,51 @@ export const githubText = (markdown: string): string => {
     mayBeHtml: false,
     isFenceUnsure: false,
     isHtml: false,
+    isComment: false,
     isInlineUnsure: false,
   }
   return lines.map((line) => breakLine(line, state)).join('\n')
 }
 
+/** Suggestions as plain code, which no one can apply. */
+export const withoutSuggestions = (markdown: string): string =>
+  markdown.replaceAll(/^([ \t>*+.)\d-]*(?:`{3,}|~{3,})[ \t]*)suggestion\b[^\n`]*/gim, '$1')
+
 type State = {
-  fence: string | undefined
+  fence: { readonly mark: string; readonly indent: number } | undefined
   /** A block of HTML that a blank line ends (CommonMark section 4.6, types 6 and 7). */
   mayBeHtml: boolean
   /** After an uncertain fence, no fence is trusted. */
   isFenceUnsure: boolean
-  /** After HTML that no blank line ends (types 1 to 5), nothing is trusted. */
+  /** After HTML that no blank line ends (types 1 and 3 to 5), nothing is trusted. */
   isHtml: boolean
+  /** Inside an HTML comment (type 2) nothing is trusted. */
+  isComment: boolean
   /** Code may continue from an earlier line of this paragraph. */
   isInlineUnsure: boolean
 }
 
 const openingFence = /^(`{3,}(?=[^`]*$)|~{3,})/
+// Also as the first thing of an item of a list.
+const suggestionFence =
+  /^(?:[ \t]|[*+-][ \t]|\d{1,9}[.)][ \t])*(?=(`{3,}|~{3,})[ \t]*suggestion[ \t]*$)/i
 const anyFence = /^[\s>*+.)\d-]*(?:`{3,}|~{3,})/
 const htmlStart = /^[\s>*+.)\d-]*<[A-Za-z/!?]/
-const lastingHtml = /^[\s>*+.)\d-]*<(?:script|pre|style|textarea|!|\?)/i
+const lastingHtml = /^[\s>*+.)\d-]*<(?:script|pre|style|textarea|!(?!--)|\?)/i
+const commentStart = /^[\s>*+.)\d-]*<!--/
 
 const breakLine = (line: string, state: State): string => {
-  if (state.fence !== undefined) {
-    const closing = /^ {0,3}(`{3,}|~{3,})[ \t]*$/.exec(line)?.[1]
-    if (closing && closing[0] === state.fence[0] && closing.length >= state.fence.length)
-      state.fence = undefined
-    return line
-  }
-  const opening = openingFence.exec(line)?.[1]
-  if (opening !== undefined && !state.isFenceUnsure && !state.mayBeHtml && !state.isHtml) {
-    state.fence = opening
+  if (state.fence) return continueFence(line, state, state.fence)
+  const isOutside = !state.isFenceUnsure && !state.isHtml && !state.isComment
+  const opening = isOutside ? (suggestionFence.exec(line) ?? openingFence.exec(line)) : null
+  if (opening) {
+    const [{ length: indent }, mark = ''] = suggestionFence.exec(line) ?? ['', opening[1]]
+    // A blank line ends HTML, and a fence without indentation ends all lists.
+    const before = state.mayBeHtml || indent > 0 ? '\n' : ''
+    state.fence = { mark, indent }
+    state.mayBeHtml = false
     state.isInlineUnsure = false
-    return breakMentions(line)
+    return before + breakMentions(line.slice(indent))
   }
   if (/^[ \t]*$/.test(line)) {
     state.mayBeHtml = false
@@ -98,8 +110,27 @@ const breakLine = (line: string, state: State): string => {
   }
   state.isFenceUnsure ||= anyFence.test(line)
   state.isHtml ||= lastingHtml.test(line)
+  state.isComment = staysInComment(line, state.isComment)
   state.mayBeHtml ||= htmlStart.test(line)
-  return breakInline(line, state)
+  return breakInline(withoutSuggestions(line), state)
+}
+
+const continueFence = (
+  line: string,
+  state: State,
+  { mark, indent }: NonNullable<State['fence']>,
+): string => {
+  const [{ length: spaces }] = /^[ \t]*/.exec(line) ?? ['']
+  const code = line.slice(Math.min(indent, spaces))
+  const closing = /^ {0,3}(`{3,}|~{3,})[ \t]*$/.exec(code)?.[1]
+  if (closing && closing[0] === mark[0] && closing.length >= mark.length) state.fence = undefined
+  return code
+}
+
+const staysInComment = (line: string, isComment: boolean): boolean => {
+  if (isComment) return !line.includes('-->')
+  const [start] = commentStart.exec(line) ?? []
+  return start !== undefined && !line.includes('-->', start.length)
 }
 
 // HTML, escapes, tables, mathematics, longer runs of backticks and bare links may use up a backtick that
@@ -114,6 +145,7 @@ const breakInline = (line: string, state: State): string => {
     !ambiguousTicks.test(line) &&
     !state.mayBeHtml &&
     !state.isHtml &&
+    !state.isComment &&
     !state.isInlineUnsure
   if (isSure)
     return pieces.map((piece, index) => (index % 2 === 0 ? breakMentions(piece) : piece)).join('`')

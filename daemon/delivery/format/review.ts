@@ -1,135 +1,89 @@
 import { z } from 'zod'
-import { type Fence, fenceAfter } from '../../util/markdown-fence.ts'
-import { parseJson } from '../../util/payload-path.ts'
+import { type JsonBlock, readObjects, takeJsonBlocks } from './json-blocks.ts'
 
-/** An answer in which the agent wrote something for a program. */
-type AnswerWithBlock = {
-  /** The answer without the block; the whole answer without a block that can be read. */
-  readonly text: string
-  /** The value of the block; undefined without one. */
-  readonly value: unknown
-  /** True for a block that seems to be meant, and is not JSON. */
-  readonly isUnreadable: boolean
-}
-
-/**
- * Takes the last fenced block of JSON that has this key out of an answer. A block whose end is missing
- * continues to the end of the answer.
- */
-export const takeJsonBlock = (answer: string, key: string): AnswerWithBlock => {
-  const lines = answer.split('\n')
-  let block: { readonly from: number; readonly to: number; readonly json: string } | undefined
-  let fence: Fence | undefined
-  let from = 0
-  for (const [index, line] of [...lines, undefined].entries()) {
-    const after = line === undefined ? undefined : fenceAfter(line, fence)
-    if (!fence && after) from = index
-    if (fence && !after) {
-      const json = lines.slice(from + 1, index).join('\n')
-      if (/^(json)?$/i.test(fence.language) && json.includes(`"${key}"`))
-        block = { from, to: index, json }
-    }
-    fence = after
-  }
-  if (!block) return { text: answer, value: undefined, isUnreadable: false }
-  const value = parseJson(block.json)
-  if (value === undefined) return { text: answer, value, isUnreadable: true }
-  const rest = [...lines.slice(0, block.from), ...lines.slice(block.to + 1)]
-  return { text: rest.join('\n').trim(), value, isUnreadable: false }
-}
-
-/** A comment on a line of a diff, as the agent wrote it. */
+/** A comment on lines of a diff, as the agent wrote it. */
 export type LineComment = {
   readonly path: string
   /** A line of the new file for `RIGHT`, of the old one for `LEFT`. Undefined when it cannot be read. */
   readonly line?: number | undefined
-  readonly side: 'LEFT' | 'RIGHT'
+  readonly side: Side
+  /** The first of several lines, where `line` is the last one; 0 when it cannot be read. */
+  readonly startLine?: number
+  readonly startSide?: Side
   readonly body: string
 }
 
-/** A comment on a line that its diff has. */
-export type PlacedComment = LineComment & { readonly line: number }
+export type Side = 'LEFT' | 'RIGHT'
 
-const block = z.object({
-  comments: z.array(
-    z.object({
-      path: z.string(),
-      line: z.coerce.number().int().positive().optional().catch(undefined),
-      side: z
-        .string()
-        .transform((side) => side.toUpperCase())
-        .pipe(z.enum(['LEFT', 'RIGHT']))
-        .catch('RIGHT'),
-      body: z.string(),
-    }),
-  ),
+const lineNumber = z.coerce.number().int().positive()
+const sideName = z
+  .string()
+  .transform((side) => side.toUpperCase())
+  .pipe(z.enum(['LEFT', 'RIGHT']))
+
+const commentSchema = z.object({
+  path: z.string().regex(/\S/),
+  line: lineNumber.optional().catch(undefined),
+  side: sideName.catch('RIGHT'),
+  start_line: z.preprocess((value) => value ?? undefined, lineNumber.optional().catch(0)),
+  start_side: sideName.optional().catch(undefined),
+  body: z.string().regex(/\S/),
 })
 
-type Review = {
+const conclusions = ['success', 'failure', 'neutral'] as const
+const verdictSchema = z.object({ conclusion: z.enum(conclusions) })
+
+type ParsedAnswer = {
+  /** The answer without its blocks. */
   readonly text: string
   readonly comments: readonly LineComment[]
+  /** The verdict of a check. */
+  readonly conclusion?: (typeof conclusions)[number]
   /** For the event. */
   readonly note?: string
 }
 
-/** Reads `{"comments": [{"path", "line", "side", "body"}]}` in a fenced block of an answer. */
-export const parseReview = (answer: string): Review => {
-  const { text, value, isUnreadable } = takeJsonBlock(answer, 'comments')
-  const found = value === undefined ? undefined : block.safeParse(value)
-  if (found?.success) return { text, comments: found.data.comments }
-  if (!found && !isUnreadable) return { text: answer, comments: [] }
+/**
+ * Reads the blocks of an answer: `{"comments": [{"path", "line", "side", "start_line", "body"}]}`, or that list
+ * alone, and `{"conclusion": "failure"}`.
+ */
+export const parseAnswer = (answer: string): ParsedAnswer => {
+  const { text, values } = takeJsonBlocks(answer, (block) => {
+    const items = findItems(block)
+    const verdict = verdictSchema.safeParse(block.value).data
+    return items || verdict ? { items: items ?? [], ...verdict } : undefined
+  })
+  const items = values.flatMap((one) => one.items)
+  const comments = items.flatMap((item) => parseComment(item) ?? [])
+  const bad = items.length - comments.length
+  const conclusion = values.findLast((one) => one.conclusion !== undefined)?.conclusion
   return {
-    text: answer,
-    comments: [],
-    note: 'the block of comments cannot be read: it is in the text of the review',
+    // Some models write an empty list where they have no comment.
+    text: text.trim() === '[]' ? '' : text,
+    comments,
+    ...(conclusion && { conclusion }),
+    ...(bad > 0 && { note: `${bad} of ${items.length} comments cannot be read: left out` }),
   }
 }
 
-/** GitHub refuses large reviews, and no one reads them. */
-const maxComments = 100
+// How a list of comments begins that is damaged or cut.
+const damaged = /^(?:\{\s*"comments"\s*:|\[\s*\{\s*"(?:path|line|side|start_line|start_side|body)")/
 
-/** Splits comments into those on a line that a diff shows, and the others. `patches` has a diff for each path. */
-export const placeComments = (
-  comments: readonly LineComment[],
-  patches: ReadonlyMap<string, string>,
-): { readonly placed: readonly PlacedComment[]; readonly others: readonly LineComment[] } => {
-  const lines = new Map<string, ReadonlySet<string>>()
-  const linesOf = (path: string): ReadonlySet<string> => {
-    const known = lines.get(path) ?? listLines(patches.get(path) ?? '')
-    lines.set(path, known)
-    return known
+/** The comments of a block; undefined for a block of something else. */
+const findItems = ({ value, source, isFenced }: JsonBlock): readonly unknown[] | undefined => {
+  if (value === undefined) {
+    if (!damaged.test(source) && !(isFenced && source.includes('"comments"'))) return undefined
+    const objects = readObjects(source)
+    return objects.length > 0 ? objects : [undefined]
   }
-  const placed: PlacedComment[] = []
-  const others: LineComment[] = []
-  for (const comment of comments) {
-    const { path, line, side } = comment
-    const isShown = line !== undefined && linesOf(path).has(`${side} ${line}`)
-    if (isShown && placed.length < maxComments) placed.push({ ...comment, line })
-    else others.push(comment)
-  }
-  return { placed, others }
+  if (Array.isArray(value)) return value.some(parseComment) ? value : undefined
+  if (typeof value !== 'object' || value === null || !('comments' in value)) return undefined
+  return Array.isArray(value.comments) ? value.comments : [value.comments]
 }
 
-/** The lines that a unified diff of one file shows, as `RIGHT 12`: comments fit on these. */
-export const listLines = (patch: string): ReadonlySet<string> => {
-  const lines = new Set<string>()
-  let left = 0
-  let right = 0
-  for (const line of patch.split('\n')) {
-    const [, from, to] = /^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@/.exec(line) ?? []
-    if (from !== undefined && to !== undefined) [left, right] = [Number(from), Number(to)]
-    else if (line.startsWith('-')) lines.add(`LEFT ${left++}`)
-    else if (line.startsWith('+')) lines.add(`RIGHT ${right++}`)
-    else if (line.startsWith(' ')) lines.add(`LEFT ${left++}`).add(`RIGHT ${right++}`)
-  }
-  return lines
+const parseComment = (item: unknown): LineComment | undefined => {
+  const { data } = commentSchema.safeParse(item)
+  if (!data) return undefined
+  const { start_line: startLine, start_side: startSide = data.side, ...rest } = data
+  return { ...rest, ...(startLine !== undefined && { startLine, startSide }) }
 }
-
-/** Comments as a part of a text, each under its path and line. */
-export const describeComments = (comments: readonly LineComment[]): string =>
-  comments
-    .map(({ path, line, body }) => {
-      const place = `\`${path.replaceAll(/[`\p{C}\p{Zl}\p{Zp}]/gu, ' ')}\``
-      return `${place}${line === undefined ? '' : `, line ${line}`}:\n\n${body}`
-    })
-    .join('\n\n')

@@ -1,15 +1,9 @@
-import { z } from 'zod'
 import { valueAt } from '../../util/payload-path.ts'
-import { takeJsonBlock } from '../format/review.ts'
+import { parseAnswer } from '../format/review.ts'
 import { toGithubBody, toTitle } from '../format/parts.ts'
 import type { CommentMarks, OwnMessages } from '../loop-guard.ts'
 import type { Sender } from '../sender.ts'
 import { findListed, type GithubApi, type Hints } from './github-api.ts'
-
-const conclusions = ['success', 'failure', 'neutral'] as const
-type Conclusion = (typeof conclusions)[number]
-
-const block = z.object({ conclusion: z.enum(conclusions) })
 
 /** "description is too long (maximum is 140 characters)" */
 const maxDescription = 140
@@ -27,7 +21,8 @@ export const createGithubCheck = (
   send: async ({ address, text: answer, reply }, attempt) => {
     const [repository = '', sha = ''] = address.split('@')
     const name = `doorward/${reply.rule ?? reply.webhook.slice(1)}`
-    const { text, conclusion } = parseCheck(answer)
+    // Without a verdict it is neutral.
+    const { text, conclusion = 'neutral' } = parseAnswer(answer)
     const summary = toGithubBody(text)
     const title = toTitle(summary, maxDescription)
     const mark = marks.markFor(reply.eventId, 1, summary)
@@ -63,13 +58,6 @@ export const createGithubCheck = (
     })
   },
 })
-
-/** The verdict is in a fenced block `{"conclusion": "failure"}`; without one it is neutral. */
-const parseCheck = (answer: string): { readonly text: string; readonly conclusion: Conclusion } => {
-  const { text, value } = takeJsonBlock(answer, 'conclusion')
-  const { data } = block.safeParse(value)
-  return data ? { text, ...data } : { text: answer, conclusion: 'neutral' }
-}
 
 const hints: Hints = {
   403: 'the token may not set a status there: it needs the scope repo or repo:status, or write access to commit statuses',

@@ -3,11 +3,11 @@ import { asReadOnly } from '../delivery-error.ts'
 import { toGithubBody } from '../format/parts.ts'
 import {
   describeComments,
-  type LineComment,
-  parseReview,
   placeComments,
   type PlacedComment,
-} from '../format/review.ts'
+  withoutPrefix,
+} from '../format/place-comments.ts'
+import { type LineComment, parseAnswer } from '../format/review.ts'
 import type { CommentMarks } from '../loop-guard.ts'
 import type { Sender } from '../sender.ts'
 import { findListed, type GithubApi, type GithubRequest, type Hints } from './github-api.ts'
@@ -24,10 +24,12 @@ export const createGithubReview = (api: GithubApi, marks: CommentMarks): Sender 
   send: async ({ address, text: answer, reply }, attempt) => {
     const [repository = '', number = ''] = address.split('#')
     const pull = `/repos/${repository}/pulls/${number}`
-    const review = parseReview(answer)
+    const review = parseAnswer(answer)
     const { comments } = review
     if (review.text.trim() === '' && comments.length === 0)
-      return 'the answer has neither words nor comments: nothing was posted'
+      return ['the answer has neither words nor comments: nothing was posted', review.note]
+        .filter((note) => note !== undefined)
+        .join('; ')
     const mark = (part: number, text: string) => {
       const body = toGithubBody(text)
       return { sign: marks.markFor(reply.eventId, part, body), body }
@@ -47,9 +49,10 @@ export const createGithubReview = (api: GithubApi, marks: CommentMarks): Sender 
             event: 'COMMENT',
             body: marks.toBody(sign, body),
             ...(reply.code && !moved && { commit_id: reply.code.head }),
-            comments: shown.map(({ path, line, side, body: words }, index) => {
+            comments: shown.map(({ path, line, side, start, body: words }, index) => {
               const one = mark(index + 2, words)
-              return { path, line, side, body: marks.toBody(one.sign, one.body) }
+              const first = start && { start_line: start.line, start_side: start.side }
+              return { path, ...first, line, side, body: marks.toBody(one.sign, one.body) }
             }),
           },
           handles: shown.length > 0 ? [422] : [],
@@ -100,15 +103,19 @@ const fetchPatches = async (
   pull: string,
   comments: readonly LineComment[],
 ): Promise<ReadonlyMap<string, string>> => {
-  const wanted = new Set(comments.map(({ path }) => path))
+  const missing = new Set(comments.map(({ path }) => path))
+  // A path may have a prefix, which counts only where the file itself is not in the list.
+  const wanted = new Set([...missing].flatMap((path) => [path, withoutPrefix(path)]))
   const patches = new Map<string, string>()
   await findListed(
     request,
     { path: `${pull}/files?`, what: 'files', maxPages: maxFilePages },
     (file) => {
       const path = textAt(file, 'filename')
-      if (path !== undefined && wanted.delete(path)) patches.set(path, textAt(file, 'patch') ?? '')
-      return wanted.size === 0
+      if (path === undefined || !wanted.has(path)) return false
+      patches.set(path, textAt(file, 'patch') ?? '')
+      missing.delete(path)
+      return missing.size === 0
     },
   )
   return patches

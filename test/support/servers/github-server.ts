@@ -172,10 +172,17 @@ export const startGithubServer = async ({
   const postReview = (fields: ReviewBody): readonly [number, unknown] => {
     const review = checked(fields, Object.keys(reviewKeys))
     for (const comment of review.comments ?? []) {
-      const { path, line, side } = checked(comment, Object.keys(lineKeys))
+      const { path, line, side, start_line, start_side } = checked(comment, Object.keys(lineKeys))
       const file = pull.files.find(({ filename }) => filename === path)
-      if (!file?.patch || !shows(file.patch, Number(line), side === 'LEFT'))
-        return [422, message('Line could not be resolved')]
+      const hunk = findHunk(file?.patch, Number(line), side === 'LEFT')
+      if (hunk === undefined) return [422, message('Line could not be resolved')]
+      const first = findHunk(
+        file?.patch,
+        Number(start_line ?? line),
+        (start_side ?? side) === 'LEFT',
+      )
+      if (first !== hunk)
+        return [422, message('Start line must be part of the same hunk as the line.')]
     }
     if (review.event === 'COMMENT' && !review.body) return [422, message('Body is required')]
     if (review.commit_id !== undefined && review.commit_id !== pull.head)
@@ -214,9 +221,9 @@ const checked = <Body extends object>(body: Body, keys: readonly string[]): Body
   return body
 }
 
-/** True when one side of a diff has this line. */
-const shows = (patch: string, wanted: number, isLeft: boolean): boolean =>
-  patch.split(/^(?=@@ )/m).some((hunk) => {
+/** The hunk of a diff of which one side has this line. */
+const findHunk = (patch = '', wanted: number, isLeft: boolean): string | undefined =>
+  patch.split(/^(?=@@ )/m).find((hunk) => {
     const [head = '', ...lines] = hunk.split('\n')
     const start = Number((isLeft ? /-(\d+)/ : /\+(\d+)/).exec(head)?.[1])
     const side = lines.filter((line) => (isLeft ? /^[ -]/ : /^[ +]/).test(line))

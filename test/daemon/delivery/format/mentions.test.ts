@@ -49,7 +49,36 @@ describe('githubText', () => {
     '~~~~\n```\n@a\n~~~\n@b\n~~~~',
     '<b>x</b>\n\n```\n@a\n```',
     'Array<string> in text\n```\n@a\n```',
+    '<!-- sev:high -->\nUse it.\n\n```suggestion\n@Injectable() // see #12\n```',
+    '<!--\nsev\n-->\n\n```suggestion\n@a\n```',
+    'plain\n\n```suggestion\n@Injectable()\n```',
   ]
+  // A blank line before a fence ends HTML, and a fence without indentation ends lists.
+  const moved: readonly (readonly [string, string])[] = [
+    [
+      '<sub>P1</sub> @x\n```suggestion\n@Injectable()\n```',
+      '<sub>P1</sub> @·x\n\n```suggestion\n@Injectable()\n```',
+    ],
+    [
+      '- fix:\n  ```suggestion\n  @Input() x\n    y\n\n  ```\n  @x',
+      '- fix:\n\n```suggestion\n@Input() x\n  y\n\n```\n  @·x',
+    ],
+    ['- ```suggestion\n  @a\n  ```', '\n```suggestion\n@a\n```'],
+    ['<div>\n```\n@octocat\n```', '<div>\n\n```\n@octocat\n```'],
+    ['> <div>\n```\n@octocat', '> <div>\n\n```\n@octocat'],
+  ]
+  for (const [given, wanted] of moved)
+    it(`moves code to ${wanted.replaceAll('\n', '⏎')}`, () =>
+      assert.equal(shown(githubText(given)), wanted))
+  // Where it is not certain that GitHub shows code, nothing can be applied.
+  for (const [given, wanted] of [
+    [' ```\nx\n```\n```suggestion\n@a\n```', ' ```\nx\n```\n```\n@·a\n```'],
+    ['<!--\n```suggestion\n@a\n```', '<!--\n```\n@·a\n```'],
+    ['<pre>\n\n```suggestion\n@a\n```', '<pre>\n\n```\n@·a\n```'],
+    ['> ```suggestion\n> @a\n> ```', '> ```\n> @·a\n> ```'],
+  ] as const)
+    it(`makes plain code of ${given.replaceAll('\n', '⏎')}`, () =>
+      assert.equal(shown(githubText(given)), wanted))
   for (const [given, wanted] of quiet)
     it(`makes ${wanted}`, () => assert.equal(shown(githubText(given)), wanted))
   for (const text of kept)
@@ -57,9 +86,7 @@ describe('githubText', () => {
 
   // GitHub renders @octocat as text in each of these.
   for (const text of [
-    '<div>\n```\n@octocat\n```',
-    '<div>\n\u00a0\n```\n@octocat\n```',
-    '> <div>\n```\n@octocat',
+    '<!--\n```\nx\n-->\n```\n@octocat\n```',
     '<!--\n\n-->\n\n<pre>\n\n```\n@octocat\n```',
     ' ```\nx\n```\n@octocat',
     '- ```\n  x\n  ```\n@octocat',

@@ -77,7 +77,7 @@ describe('a review on GitHub', () => {
     assert.match((await run(answer(fits))).result?.detail ?? '', /^1 of 1 comments do not fit/)
     server.pull.files.push({ filename: 'src/a.ts', status: 'modified' })
     assert.match((await run(answer(fits))).result?.detail ?? '', /^1 of 1 comments do not fit/)
-    const broken = '```json\n{"comments": [\n```'
+    const broken = 'Fine.\n```json\n{"comments": [\n```'
     assert.match((await run(broken)).result?.detail ?? '', /cannot be read/)
     assert.deepEqual(
       server.reviews.map(({ comments, body }) => [
@@ -90,7 +90,41 @@ describe('a review on GitHub', () => {
         [[], false],
       ],
     )
-    assert.equal(withoutMark(server.reviews[2]?.body), broken)
+    assert.equal(withoutMark(server.reviews[2]?.body), 'Fine.')
+  })
+
+  it('suggests for several lines of one hunk, and shows plain code for lines of two', async () => {
+    const body = 'Simplify:\n```suggestion\n@two // #2\n```'
+    const file = server.pull.files[0]
+    assert.ok(file)
+    server.pull.files.splice(0, 1, { ...file, patch: `${patch}\n@@ -20 +21 @@\n-x\n+y` })
+    const several = { path: 'src/a.ts', start_line: 1, line: 2, side: 'RIGHT', body }
+    const { result } = await run(answer(several, { ...several, start_line: 3, line: 21 }))
+    assert.deepEqual([result?.state, result?.detail], ['done', undefined])
+    assert.deepEqual(
+      server.reviews[0]?.comments?.map((one) => ({ ...one, body: withoutMark(one.body) })),
+      [
+        { ...several, start_side: 'RIGHT' },
+        {
+          path: 'src/a.ts',
+          line: 21,
+          side: 'RIGHT',
+          body: `lines 3 to 21:\n\n${body.replace('suggestion', '')}`,
+        },
+      ],
+    )
+  })
+
+  it('finds a file by its path with a prefix, among those of all pages', async () => {
+    server.pull.files.unshift(
+      ...Array.from({ length: 120 }, (_, index) => ({
+        filename: `f${index}`,
+        status: 'added' as const,
+      })),
+    )
+    const { result } = await run(answer({ ...fits, path: 'b/src/a.ts' }))
+    assert.equal(result?.detail, undefined)
+    assert.equal(server.reviews[0]?.comments?.[0]?.path, 'src/a.ts')
   })
 
   it('finds the diff of a file among many', async () => {
