@@ -54,6 +54,20 @@ export type TargetResult = z.infer<typeof targetResultSchema>
 /** Header with id and status of an event, for responses whose body is meant for the sender (Slack). */
 export const eventHeader = 'doorward-event'
 
+/**
+ * What a delivery is about: the sender's own name of it (`acme/shop#12`), one line of at most 120 columns that begins
+ * with it, its page by https, and `pull request`, `invoice`, or `event` where the payload names nothing.
+ */
+const subjectSchema = z.strictObject({
+  key: z.string(),
+  title: z.string(),
+  url: z.string().optional(),
+  kind: z.string(),
+})
+
+/** What a target has made for an event, in a few words, and its page. */
+const eventPageSchema = z.strictObject({ target: z.string(), url: z.string(), what: z.string() })
+
 /** One event in lists and the stream. */
 export const eventSchema = z.strictObject({
   id: z.string(),
@@ -62,19 +76,7 @@ export const eventSchema = z.strictObject({
   webhook: z.string().nullable(),
   /** Name of the rule, where the webhook has rules. */
   rule: z.string().optional(),
-  /** What the delivery is about; not of one that was refused. */
-  subject: z
-    .strictObject({
-      /** The sender's own name of it: `acme/shop#12`. */
-      key: z.string(),
-      /** One line of at most 120 columns, with the key. */
-      title: z.string(),
-      /** Its page at the sender, by https. */
-      url: z.string().optional(),
-      /** `pull request`, `invoice`, `message`; `event` where the payload names nothing. */
-      kind: z.string(),
-    })
-    .optional(),
+  subject: subjectSchema.optional(),
   receivedAt: z.iso.datetime(),
   state: z.enum(eventStates),
   stage: z.enum(stages).optional(),
@@ -100,6 +102,7 @@ export const eventSchema = z.strictObject({
     deliverMs: z.number().optional(),
   }),
   targets: z.array(targetResultSchema),
+  links: z.array(eventPageSchema).optional(),
   /** The beginning of the answer, without control characters. */
   resultPreview: z.string().optional(),
 })
@@ -150,30 +153,6 @@ const webhookSummarySchema = z.strictObject({
     .optional(),
 })
 export type WebhookSummary = z.infer<typeof webhookSummarySchema>
-
-/** `GET /workspaces`: the mirrors of repositories, the one that was used last first. */
-export const workspacesSchema = z.strictObject({
-  workspaces: z.array(
-    z.strictObject({
-      name: z.string(),
-      /** The address or path that it was fetched from. */
-      repository: z.string(),
-      bytes: z.int(),
-      /** How many runs use it now. */
-      running: z.int(),
-      lastUsedAt: z.iso.datetime().nullable(),
-    }),
-  ),
-})
-export type WorkspaceSummary = z.infer<typeof workspacesSchema>['workspaces'][number]
-
-/** Response of `DELETE /workspaces`. */
-export const clearedWorkspacesSchema = z.strictObject({
-  removed: z.int(),
-  bytes: z.int(),
-  inUse: z.int(),
-})
-export type ClearedWorkspaces = z.infer<typeof clearedWorkspacesSchema>
 
 /** Response of `POST /daemon/reload`. */
 export const reloadedSchema = z.strictObject({

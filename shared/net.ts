@@ -32,3 +32,14 @@ export const isLoopbackUrl = (url: string): boolean =>
 /** True for the code of Node or OpenSSL when a server answers a TLS handshake with something else. */
 export const isNotTls = (code: string): boolean =>
   code === 'EPROTO' || code === 'ERR_SSL_WRONG_VERSION_NUMBER'
+
+/** Characters. */
+const longestUrl = 2048
+
+/** A page that a browser may open; undefined for any other text. */
+export const toPageUrl = (text: string): string | undefined => {
+  if (text.length > longestUrl || !text.startsWith('https://') || !URL.canParse(text))
+    return undefined
+  const { href, username, password } = new URL(text)
+  return username + password === '' ? href : undefined
+}

@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events'
-import type { TargetResult } from '../../shared/api.ts'
+import type { EventRecord, TargetResult } from '../../shared/api.ts'
 import type { TargetSettings } from '../../shared/config/schema.ts'
 import type { SentKind } from '../../shared/targets/schema.ts'
 import { DoorwardError, errorName } from '../../shared/errors.ts'
@@ -9,7 +9,7 @@ import type { DeliveryError } from './delivery-error.ts'
 import type { CommentMarks, OwnMessages } from './loop-guard.ts'
 import { createPartsSender, type Progress } from './message-parts.ts'
 import type { RetryOptions, RetryRules } from './retry.ts'
-import type { AgentReply, ResolvedTarget, Sender } from './sender.ts'
+import type { AgentReply, ResolvedTarget, Sender, Sent } from './sender.ts'
 import { createDiscord } from './targets/discord.ts'
 import { createEmail } from './targets/email.ts'
 import { appendToFile } from './targets/file.ts'
@@ -34,6 +34,9 @@ import type { Git } from '../workspace/git.ts'
  *   delivery of the same reply resumes at the part that failed
  */
 
+/** What a target has made for an event. */
+export type EventLinkTo = NonNullable<EventRecord['links']>[number]
+
 type DeliverOptions = {
   /** Indexes in the list of targets; by default all. */
   readonly only?: readonly number[] | undefined
@@ -41,6 +44,8 @@ type DeliverOptions = {
   readonly signal?: AbortSignal
   /** The state of the target at this index. */
   readonly changed?: (index: number, result: TargetResult) => void
+  /** What a target has made. */
+  readonly made?: (link: EventLinkTo) => void
 }
 
 /** Delivers a reply; returns the result of each target in order. Never rejects: failures are results. */
@@ -64,12 +69,12 @@ export const createDeliver = (parts: DeliverParts): Deliver => {
   const { homeFolder, progress, log, rules, hasTray } = parts
   const sendParts = createPartsSender(createSenders(parts), progress, rules)
 
-  /** Returns a note for the event, if any. */
+  /** Returns a note for the event, or more, if there is any. */
   const send = async (
     target: ResolvedTarget,
     reply: AgentReply,
     options: Pick<RetryOptions, 'signal' | 'onRetry'>,
-  ): Promise<string | undefined> => {
+  ): Promise<string | Sent | undefined> => {
     switch (target.kind) {
       case 'invalid':
         throw target.error
@@ -90,6 +95,7 @@ export const createDeliver = (parts: DeliverParts): Deliver => {
     reply: AgentReply,
     signal: AbortSignal,
     changed: (result: TargetResult) => void,
+    made: DeliverOptions['made'],
   ): Promise<TargetResult> => {
     let attempts = 1
     const report = (state: TargetResult['state'], more: Pick<TargetResult, 'code' | 'detail'>) => {
@@ -102,7 +108,9 @@ export const createDeliver = (parts: DeliverParts): Deliver => {
       attempts += 1
     }
     try {
-      const detail = await send(target, reply, { signal, onRetry })
+      const sent = await send(target, reply, { signal, onRetry })
+      const { note: detail, made: thing } = typeof sent === 'object' ? sent : { note: sent }
+      if (thing) made?.({ target: target.text, ...thing })
       return report('done', detail === undefined ? {} : { detail })
     } catch (error) {
       if (!(error instanceof DoorwardError))
@@ -116,14 +124,15 @@ export const createDeliver = (parts: DeliverParts): Deliver => {
 
   return async (targets, reply, options = {}) => {
     if (targets.length === 0) return []
-    const { only = [...targets.keys()], signal = new AbortController().signal, changed } = options
+    const { only = [...targets.keys()], signal = new AbortController().signal } = options
+    const { changed, made } = options
     // Every target listens to it.
     setMaxListeners(0, signal)
     return Promise.all(
       only.flatMap((index) => {
         const target = targets[index]
         return target
-          ? [deliverTo(target, reply, signal, (result) => changed?.(index, result))]
+          ? [deliverTo(target, reply, signal, (result) => changed?.(index, result), made)]
           : []
       }),
     )

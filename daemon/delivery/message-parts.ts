@@ -3,7 +3,7 @@ import type { SentKind } from '../../shared/targets/schema.ts'
 import { DeliveryError } from './delivery-error.ts'
 import { toParts } from './format/parts.ts'
 import { retry, type RetryOptions, type RetryRules, retryRules } from './retry.ts'
-import type { AgentReply, Sender } from './sender.ts'
+import type { AgentReply, Sender, Sent } from './sender.ts'
 import { BoundedMap } from '../util/collections.ts'
 
 type RemoteTarget = {
@@ -26,7 +26,7 @@ export const createPartsSender =
     target: RemoteTarget,
     reply: AgentReply,
     options: Pick<RetryOptions, 'signal' | 'onRetry'>,
-  ): Promise<string | undefined> => {
+  ): Promise<Sent> => {
     const { kind, address } = target
     const { isIdempotent: given, send } = senders[kind]
     const isIdempotent = typeof given === 'boolean' ? given : given(address)
@@ -35,11 +35,12 @@ export const createPartsSender =
     const texts = toParts(target, reply.text)
     const before = progress.get(reply, target.text)
     const notes = new Set<string>()
+    let made: Sent['made']
     for (const [index, text] of texts.entries()) {
       if (index < before.parts) continue
       const mayBeThere = index === before.parts && before.mayHaveArrived
       try {
-        const note = await retry(
+        const sent = await retry(
           (mayHaveArrived) =>
             send(
               { address, text, part: index + 1, reply },
@@ -48,7 +49,9 @@ export const createPartsSender =
           { ...options, isIdempotent },
           rules,
         )
+        const { note, made: thing } = typeof sent === 'object' ? sent : { note: sent }
         if (note !== undefined) notes.add(note)
+        made ??= thing
       } catch (error) {
         const mayHaveArrived =
           mayBeThere || (error instanceof DeliveryError && error.mayHaveArrived)
@@ -57,7 +60,7 @@ export const createPartsSender =
       }
     }
     progress.forget(reply, target.text)
-    return notes.size === 0 ? undefined : [...notes].join('; ')
+    return { note: notes.size === 0 ? undefined : [...notes].join('; '), made }
   }
 
 const withPart = (error: unknown, index: number, total: number): unknown => {

@@ -58,12 +58,20 @@ export type Attempt = {
 /** For a question that sends nothing. */
 export type Asking = Pick<Attempt, 'signal' | 'timeoutMs'>
 
+/** What became of a message. */
+export type Sent = {
+  /** A note for the event. */
+  readonly note?: string | undefined
+  /** What was made, in a few words, and its page. */
+  readonly made?: { readonly what: string; readonly url: string } | undefined
+}
+
 /** A target outside this machine. */
 export type Sender = {
   /** True where a repeat is recognised, so that an indeterminate attempt can be repeated. */
   readonly isIdempotent: boolean | ((address: string) => boolean)
-  /** Sends once. Returns a note for the event, if any. Throws `DeliveryError`. */
-  readonly send: (message: Message, attempt: Attempt) => Promise<string | undefined>
+  /** Sends once. Returns a note for the event, or more, if there is any. Throws `DeliveryError`. */
+  readonly send: (message: Message, attempt: Attempt) => Promise<string | Sent | undefined>
   /**
    * Asks whether it can be reached and takes our token, by a request that leaves nothing behind. Returns its
    * response, if one was needed. Throws `DeliveryError`.

@@ -114,6 +114,7 @@ const renderTargets = (event: EventDetail): Markup | undefined =>
     <section>
       <h2>Delivered to</h2>
       <ul class="targets">${event.targets.map((target) => renderTarget(target, describeTargetState(event, target)))}</ul>
+      ${event.links?.map(({ what, url }) => markup`<p>${renderLink(what, url)}</p>`)}
     </section>`
 
 const renderTarget = (

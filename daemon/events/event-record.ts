@@ -48,6 +48,7 @@ export const newRecord = (id: string, receivedAt: string, fields: EventFields): 
   attempts: fields.attempts ?? 0,
   durations: fields.durations ?? noDurations,
   targets: fields.targets ?? noTargets,
+  links: fields.links,
   resultPreview: fields.resultPreview,
 })
 

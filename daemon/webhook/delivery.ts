@@ -13,7 +13,7 @@ import type { RejectionLog } from './rejection-log.ts'
 import type { Reply } from './senders/handshakes.ts'
 import type { FetchText } from './senders/remote-keys.ts'
 import type { Proof, SignatureHeaders } from './signatures/header.ts'
-import { describeSubject } from './subject.ts'
+import { describeSubject } from './events/subject.ts'
 
 export type Status = 'accepted' | 'filtered' | 'duplicate' | 'ping' | 'challenge'
 

@@ -1,5 +1,5 @@
 import { networkWarnings } from '../network/variables.ts'
-import { findUnknownEvent } from '../sender-events.ts'
+import { findUnknownEvent } from '../signatures/sender-events.ts'
 import { startsWithEvent } from '../paths.ts'
 import { getKeySource } from '../signatures/scheme.ts'
 import { contextsIn, literalText, pathsIn } from '../templates.ts'

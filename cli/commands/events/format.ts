@@ -99,10 +99,18 @@ type Shape = {
   readonly atLeast?: readonly number[]
 }
 
-/** Why the event failed, else its answer. */
-const describeEvent = ({ state, stage, code, detail, resultPreview }: EventRecord): string => {
+/** Why the event failed, else what it made, else its answer. */
+const describeEvent = ({
+  state,
+  stage,
+  code,
+  detail,
+  resultPreview,
+  links,
+}: EventRecord): string => {
   if (state === 'failed' || state === 'rejected' || state === 'dropped')
     return [stage ? `at ${stage}:` : '', detail ?? code ?? ''].join(' ')
+  if (links) return links.map(({ what }) => what).join(', ')
   return (resultPreview?.trim() === '' ? emptyAnswer : resultPreview) ?? detail ?? ''
 }
 

@@ -44,6 +44,8 @@ const getFields = (event: EventDetail, { paint }: Terminal, now: Date): Field[] 
     ...optional('stage', event.stage),
     ...optional('code', event.code),
     ...optional('detail', event.detail),
+    ...optional('about', event.subject?.title),
+    ...optional('page', event.subject?.url),
     ...optional('webhook', event.webhook),
     ...optional('rule', event.rule),
     ['received', `${formatLocalTime(event.receivedAt)} (${fromNow(event.receivedAt, now)})`],
@@ -57,6 +59,7 @@ const getFields = (event: EventDetail, { paint }: Terminal, now: Date): Field[] 
       'target',
       targetText(result, describeTargetState(event, result)),
     ]),
+    ...(event.links ?? []).map(({ what, url }): Field => ['made', `${what}: ${url}`]),
   ]
 }
 

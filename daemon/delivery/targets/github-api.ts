@@ -1,7 +1,9 @@
+import { toPageUrl } from '../../../shared/net.ts'
 import { githubPauseMs } from '../../util/http-retry-after.ts'
+import { textAt } from '../../util/payload-path.ts'
 import { asReadOnly, DeliveryError, TokenRefused } from '../delivery-error.ts'
 import { requestTarget, type TargetResponse, toStatusError } from '../request.ts'
-import type { Asking } from '../sender.ts'
+import type { Asking, Sent } from '../sender.ts'
 import { type TokenSource, withToken } from '../token.ts'
 
 const github = 'github'
@@ -20,6 +22,12 @@ type RequestOptions = {
   readonly method?: 'PATCH'
   /** Statuses that the caller handles: they do not throw. */
   readonly handles?: readonly number[]
+}
+
+/** What a response says that was made: its page, if that is one that a browser may open. */
+export const toMade = (what: string, { json }: TargetResponse): Sent['made'] => {
+  const url = toPageUrl(textAt(json, 'html_url') ?? '')
+  return url === undefined ? undefined : { what, url }
 }
 
 /** One request below the base URL of the API. Throws `DeliveryError`, or `TokenRefused`. */

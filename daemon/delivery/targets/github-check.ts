@@ -3,7 +3,7 @@ import { parseAnswer } from '../format/review.ts'
 import { toGithubBody, toTitle } from '../format/parts.ts'
 import type { CommentMarks, OwnMessages } from '../loop-guard.ts'
 import type { Sender } from '../sender.ts'
-import { findListed, type GithubApi, type Hints } from './github-api.ts'
+import { findListed, type GithubApi, type Hints, toMade } from './github-api.ts'
 
 /** "description is too long (maximum is 140 characters)" */
 const maxDescription = 140
@@ -36,7 +36,7 @@ export const createGithubCheck = (
       const isSame = (run: unknown) => valueAt(run, ['external_id']) === mark
       if (attempt.mayHaveArrived && (await findListed(request, list, isSame)))
         return 'an earlier attempt had arrived'
-      const { status } = await request(`/repos/${repository}/check-runs`, {
+      const response = await request(`/repos/${repository}/check-runs`, {
         body: {
           name,
           head_sha: sha,
@@ -48,7 +48,8 @@ export const createGithubCheck = (
         // GitHub answers 404 to a login that may only set statuses.
         handles: [403, 404],
       })
-      if (status !== 403 && status !== 404) return undefined
+      const { status } = response
+      if (status !== 403 && status !== 404) return { made: toMade('check', response) }
       const state = conclusion === 'failure' ? 'failure' : 'success'
       messages.rememberStatus({ sha, context: name, description: title, state })
       await request(`/repos/${repository}/statuses/${sha}`, {

@@ -9,8 +9,8 @@ import {
 } from '../format/place-comments.ts'
 import { type LineComment, parseAnswer } from '../format/review.ts'
 import type { CommentMarks } from '../loop-guard.ts'
-import type { Sender } from '../sender.ts'
-import { findListed, type GithubApi, type GithubRequest, type Hints } from './github-api.ts'
+import type { Sender, Sent } from '../sender.ts'
+import { findListed, type GithubApi, type GithubRequest, type Hints, toMade } from './github-api.ts'
 
 /** GitHub lists 3,000 files of a pull request at most. */
 const maxFilePages = 30
@@ -39,12 +39,13 @@ export const createGithubReview = (api: GithubApi, marks: CommentMarks): Sender 
       const patches =
         comments.length > 0 && !moved ? await fetchPatches(request, pull, comments) : new Map()
       const { placed, others } = placeComments(comments, patches)
+      let made: Sent['made']
       const post = async (shown: readonly PlacedComment[], inText: readonly LineComment[]) => {
         const { sign, body } = mark(1, withComments(review.text, shown, inText))
         const isSame = (found: unknown) => textAt(found, 'body')?.startsWith(sign) ?? false
         const list = { path: `${pull}/reviews?`, what: 'reviews' }
         if (attempt.mayHaveArrived && (await findListed(request, list, isSame))) return 'arrived'
-        const { status } = await request(`${pull}/reviews`, {
+        const response = await request(`${pull}/reviews`, {
           body: {
             event: 'COMMENT',
             body: marks.toBody(sign, body),
@@ -57,7 +58,9 @@ export const createGithubReview = (api: GithubApi, marks: CommentMarks): Sender 
           },
           handles: shown.length > 0 ? [422] : [],
         })
-        return status === 422 ? 'refused' : 'posted'
+        if (response.status === 422) return 'refused'
+        made = toMade(describeReview(shown.length), response)
+        return 'posted'
       }
       let outcome = await post(placed, others)
       // The diff may have changed since.
@@ -69,10 +72,14 @@ export const createGithubReview = (api: GithubApi, marks: CommentMarks): Sender 
         review.note,
         inText === 0 ? undefined : describeOthers(inText, comments.length, moved),
       ].filter((note) => note !== undefined)
-      return notes.length === 0 ? undefined : notes.join('; ')
+      return { note: notes.length === 0 ? undefined : notes.join('; '), made }
     })
   },
 })
+
+/** `review, 3 comments` */
+const describeReview = (comments: number): string =>
+  comments === 0 ? 'review' : `review, ${comments} ${comments === 1 ? 'comment' : 'comments'}`
 
 const describeOthers = (inText: number, all: number, moved: boolean): string =>
   `${inText} of ${all} comments ${moved ? 'are on an older state of the pull request' : 'do not fit the diff'}: they are in the text of the review`

@@ -5,7 +5,7 @@ import { asReadOnly, DeliveryError, TokenRefused } from '../delivery-error.ts'
 import { toGithubBody, toTitle } from '../format/parts.ts'
 import type { OwnMessages } from '../loop-guard.ts'
 import type { AgentReply, Attempt, Sender } from '../sender.ts'
-import { findListed, type GithubApi, type Hints } from './github-api.ts'
+import { findListed, type GithubApi, type Hints, toMade } from './github-api.ts'
 
 const maxFiles = 100
 const maxBytes = 1024 * 1024
@@ -52,12 +52,13 @@ export const createPullRequest = (
       const protocol = url.startsWith('https:') ? 'https' : 'http'
       await push(git, { gitDir, commit, branch }, { url, protocol, credential }, attempt)
       const body = toGithubBody(answer)
-      const { json } = await request(`${repository}/pulls`, {
+      const response = await request(`${repository}/pulls`, {
         body: { title: toTitle(body, maxTitle), head: branch, base: into, body },
       })
       const at = { cwd: gitDir, gitDir, signal: attempt.signal }
       await git(['update-ref', '-d', ref, commit], at).catch(() => undefined)
-      return `pull request #${String(valueAt(json, ['number']))}`
+      const note = `pull request #${String(valueAt(response.json, ['number']))}`
+      return { note, made: toMade(note, response) }
     })
   },
 })

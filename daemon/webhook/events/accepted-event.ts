@@ -14,7 +14,7 @@ import { isForm, isMultipart, type Payload } from '../body.ts'
 import { type ContextRequest, makePrompt } from '../prompt.ts'
 import type { ReadDelivery } from '../read-delivery.ts'
 import { type Coalesced, describeEmptyKey, toCoalesced, toUpdateKey } from '../rules/groups.ts'
-import { describeSubject } from '../subject.ts'
+import { describeSubject } from './subject.ts'
 import { expandTargets } from '../targets.ts'
 import type { KeptPayload } from './kept-payloads.ts'
 

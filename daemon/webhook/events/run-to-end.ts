@@ -2,7 +2,7 @@ import type { EventRecord, Stage, TargetResult } from '../../../shared/api.ts'
 import { DoorwardError, errorName } from '../../../shared/errors.ts'
 import { toPlainText } from '../../../shared/text.ts'
 import type { Answer } from '../../agents/answer.ts'
-import type { Deliver } from '../../delivery/deliver.ts'
+import type { Deliver, EventLinkTo } from '../../delivery/deliver.ts'
 import { isEmpty } from '../../delivery/format/parts.ts'
 import type { SeenCode } from '../../delivery/sender.ts'
 import type { EventChanges } from '../../events/event-record.ts'
@@ -46,7 +46,7 @@ type Durations = EventRecord['durations']
 export const createRunToEnd = (parts: RunToEndParts): RunToEnd => {
   const { deliver, events, log } = parts
   const ask = createAsk(parts)
-  const bringToTargets = createBringToTargets(deliver)
+  const bringToTargets = createBringToTargets(deliver, events)
 
   return async (run) => {
     const { id, event, signal, change } = run
@@ -109,7 +109,7 @@ export const createRunToEnd = (parts: RunToEndParts): RunToEnd => {
 
 /** Delivers an answer to the targets that do not have it yet; resolves with the results of all. */
 const createBringToTargets =
-  (deliver: Deliver) =>
+  (deliver: Deliver, events: EventStore) =>
   async (
     { id, event, signal, change }: Run,
     text: string,
@@ -137,8 +137,10 @@ const createBringToTargets =
       updateKey,
       ...seen,
     }
+    const made = (link: EventLinkTo) =>
+      change({ links: [...(events.record(id)?.links ?? []), link] })
     // `changed` reports each result.
-    await deliver(targets, answered, { only, signal, changed })
+    await deliver(targets, answered, { only, signal, changed, made })
     return results
   }
 

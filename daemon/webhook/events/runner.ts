@@ -119,7 +119,12 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
     afresh: (id, event) => {
       enqueueAgain(id, event)
       const { known, prompt, targets } = event
-      const changes = { ...waitingFor(targets), agent: known.agent, resultPreview: undefined }
+      const changes = {
+        ...waitingFor(targets),
+        agent: known.agent,
+        resultPreview: undefined,
+        links: undefined,
+      }
       events.update(id, { state: 'queued', ...changes, ...noReason }, { prompt })
     },
   }

@@ -85,6 +85,9 @@ describe('cli: drawing', () => {
     assert.equal(what(refused), '/a: it ended with 3')
     const subject = { key: 'acme/shop#12', title: 'acme/shop#12 Add retries', kind: 'pull request' }
     assert.equal(what({ ...done, subject }), 'acme/shop#12 Add retries: hello')
+    const url = 'https://github.com/acme/shop/pull/40'
+    const links = [{ target: 'pull-request:acme/shop', what: 'pull request #40', url }]
+    assert.equal(what({ ...done, subject, links }), 'acme/shop#12 Add retries: pull request #40')
   })
 
   const failed: EventRecord = {

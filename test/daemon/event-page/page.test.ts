@@ -46,6 +46,23 @@ describe('the page of an event', () => {
     assert.ok(html.match(/&#34;&#62;&#60;img src=x onerror=alert\(1\)&#62;/g)?.length)
   })
 
+  it('is titled by what the event is about, and links to its page and to what was made', () => {
+    const title = 'acme/shop#12 <Add> retries'
+    const url = 'https://github.com/acme/shop/pull/12?a="b"&c'
+    const html = renderPage({
+      subject: { key: 'acme/shop#12', title, url, kind: 'pull request' },
+      targets: [{ target: 'github:acme/shop#12', state: 'done', attempts: 1 }],
+      links: [{ target: 'github:acme/shop#12', what: 'comment', url: 'https://github.com/c' }],
+    })
+    assert.match(html, /<title>acme\/shop#12 &#60;Add&#62; retries: done/)
+    assert.match(
+      html,
+      /<h1><a href="https:\/\/github\.com\/acme\/shop\/pull\/12\?a=&#34;b&#34;&#38;c" rel="noopener noreferrer"/,
+    )
+    assert.match(html, /<a href="https:\/\/github\.com\/c"[^>]*><bdi>comment<\/bdi><\/a>/)
+    assert.doesNotMatch(renderPage({}), /<a /)
+  })
+
   it('keeps the first line break of an answer, which HTML drops', () => {
     assert.ok(renderPage({ result: '\n\nb' }).includes('<pre dir="auto">\n\n\nb</pre>'))
     assert.match(textOf(renderPage({ result: '' })), /The answer is empty/)

@@ -67,6 +67,14 @@ webhooks:
         events.map(({ rule, state, code }) => [rule, state, code]),
         ['review', 'check', 'comment'].map((rule) => [rule, 'done', undefined]),
       )
+      const [review, , comment] = events.map(({ links }) => links?.[0])
+      assert.equal(review?.what, more === '' ? 'review, 1 comment' : 'review')
+      assert.match(review.url, /^https:\/\/github\.com\/acme\/door\/pull\/7#pullrequestreview-\d$/)
+      assert.deepEqual(comment, {
+        target: 'github:acme/door#7',
+        what: 'comment',
+        url: 'https://github.com/acme/door/pull/7#issuecomment-1',
+      })
     }
     assert.equal(github.reviews[0]?.comments?.[0]?.line, 2)
     assert.deepEqual(
@@ -160,6 +168,13 @@ webhooks:
       [event.state, event.targets[0]?.detail, github.pulls[0]?.title],
       ['done', 'pull request #8', 'Fix it'],
     )
+    assert.deepEqual(event.links, [
+      {
+        target: 'pull-request:acme/door',
+        what: 'pull request #8',
+        url: 'https://github.com/acme/door/pull/8',
+      },
+    ])
     const branch = `doorward/${id}`
     assert.equal(
       await server.git(`--git-dir=${server.folder}`, 'show', `${branch}:hello.txt`),

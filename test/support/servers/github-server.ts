@@ -85,6 +85,9 @@ type Options = {
   readonly scopes?: readonly string[]
 }
 
+/** Always at github.com: what GitHub says of its pages. */
+const pageOf = (path: string): string => `https://github.com/acme/door/${path}`
+
 /** Starts one that has the repository acme/door. */
 export const startGithubServer = async ({
   isApp = false,
@@ -125,7 +128,9 @@ export const startGithubServer = async ({
         const opened = checked(fields as PullBody, Object.keys(pullKeys))
         if (opened.base !== 'main') return [422, message('Validation Failed')]
         pulls.push(opened)
-        return [201, { number: 7 + pulls.length } satisfies Partial<Schemas['pull-request']>]
+        const number = 7 + pulls.length
+        const html_url = pageOf(`pull/${number}`)
+        return [201, { number, html_url } satisfies Partial<Schemas['pull-request']>]
       }
       case 'GET /pulls/7':
         return [200, { number: 7, head: { sha: pull.head } }]
@@ -139,7 +144,8 @@ export const startGithubServer = async ({
         return page(comments)
       case 'POST /issues/7/comments': {
         const { body } = checked(fields as CommentBody, Object.keys(commentKeys))
-        const comment = { id: comments.length + 1, body }
+        const id = comments.length + 1
+        const comment = { id, body, html_url: pageOf(`pull/7#issuecomment-${id}`) }
         comments.push(comment)
         return [201, comment satisfies Partial<Schemas['issue-comment']>]
       }
@@ -188,7 +194,9 @@ export const startGithubServer = async ({
     if (review.commit_id !== undefined && review.commit_id !== pull.head)
       return [422, message('The commit is not part of the pull request')]
     reviews.push(review)
-    return [200, { id: reviews.length } satisfies Partial<Schemas['pull-request-review']>]
+    const id = reviews.length
+    const html_url = pageOf(`pull/7#pullrequestreview-${id}`)
+    return [200, { id, html_url } satisfies Partial<Schemas['pull-request-review']>]
   }
 
   const { origin, requests, next, close } = server

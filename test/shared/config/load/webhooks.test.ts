@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import { collectWarnings } from '../../../../shared/config/warnings.ts'
-import { findUnknownEvent } from '../../../../shared/sender-events.ts'
+import { findUnknownEvent } from '../../../../shared/signatures/sender-events.ts'
 import { check, linesOf, refuses, webhook } from '../../../support/daemon/config-files.ts'
 
 describe('the path of a webhook', () => {

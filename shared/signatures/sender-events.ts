@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
-import { findNearest } from './text.ts'
-import { packageFolder } from './version.ts'
+import { findNearest } from '../text.ts'
+import { packageFolder } from '../version.ts'
 
 /*
  * The events of senders, as `on` names them, to find misspelt ones. Senders add events, so one that is

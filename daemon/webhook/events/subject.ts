@@ -1,14 +1,15 @@
 import { readFileSync } from 'node:fs'
-import type { EventRecord } from '../../shared/api.ts'
-import type { Template } from '../../shared/templates.ts'
-import { measureWidth, toPlainLine, toPlainText } from '../../shared/text.ts'
-import { packageFolder } from '../../shared/version.ts'
-import { textOfValue, valueAt } from '../util/payload-path.ts'
-import type { Payload } from './body.ts'
-import type { CompiledRule } from './compiled-webhook.ts'
-import type { EventScope, ReadDelivery } from './read-delivery.ts'
-import { getEventName } from './rules/choose.ts'
-import { showAll } from './sanitize.ts'
+import type { EventRecord } from '../../../shared/api.ts'
+import type { Template } from '../../../shared/templates.ts'
+import { toPageUrl } from '../../../shared/net.ts'
+import { measureWidth, toPlainLine, toPlainText } from '../../../shared/text.ts'
+import { packageFolder } from '../../../shared/version.ts'
+import { textOfValue, valueAt } from '../../util/payload-path.ts'
+import type { Payload } from '../body.ts'
+import type { CompiledRule } from '../compiled-webhook.ts'
+import type { EventScope, ReadDelivery } from '../read-delivery.ts'
+import { getEventName } from '../rules/choose.ts'
+import { showAll } from '../sanitize.ts'
 
 /*
  * What an event is about: a pull request, an invoice, a message. The table of assets/subjects.json says by scheme
@@ -160,11 +161,4 @@ const toLine = (text: string, columns: number): string => {
     cut += character
   }
   return `${cut.trimEnd()}…`
-}
-
-/** A page that a browser may open; undefined for any other text. */
-export const toPageUrl = (text: string): string | undefined => {
-  if (text.length > longest || !text.startsWith('https://') || !URL.canParse(text)) return undefined
-  const { href, username, password } = new URL(text)
-  return username + password === '' ? href : undefined
 }

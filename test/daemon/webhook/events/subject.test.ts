@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
-import { describeSubject } from '../../../daemon/webhook/subject.ts'
-import type { ReadDelivery } from '../../../daemon/webhook/read-delivery.ts'
-import type { Payload } from '../../../daemon/webhook/body.ts'
-import { presetScheme, presetSchemes } from '../../../shared/signatures/presets.ts'
-import { packageFolder } from '../../../shared/version.ts'
-import { parseTemplate } from '../../../shared/templates.ts'
-import { measureWidth } from '../../../shared/text.ts'
+import { describeSubject } from '../../../../daemon/webhook/events/subject.ts'
+import type { ReadDelivery } from '../../../../daemon/webhook/read-delivery.ts'
+import type { Payload } from '../../../../daemon/webhook/body.ts'
+import { presetScheme, presetSchemes } from '../../../../shared/signatures/presets.ts'
+import { packageFolder } from '../../../../shared/version.ts'
+import { parseTemplate } from '../../../../shared/templates.ts'
+import { measureWidth } from '../../../../shared/text.ts'
 
 type Given = Pick<ReadDelivery, 'headers' | 'payload' | 'scope'> & {
   readonly webhook: Pick<ReadDelivery['webhook'], 'scheme'>
