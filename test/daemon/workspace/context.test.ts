@@ -146,10 +146,10 @@ describe('the context of a change', () => {
     assert.doesNotMatch(diff.prompt, /[\u001b\u202e]/)
   })
 
-  it('leaves whole files out of 50 MB, and names them', async () => {
+  it('leaves whole files out of 14 MB, and names them', async () => {
     await pushAll({
       'a.txt': 'small\n',
-      'big.txt': 'a long line of text\n'.repeat(2_500_000),
+      'big.txt': 'a long line of text\n'.repeat(700_000),
       'c.txt': 'smaller\n',
     })
     const workspace = await prepare()
@@ -158,7 +158,7 @@ describe('the context of a change', () => {
     assert.ok(Buffer.byteLength(prompt) < 65 * 1024)
     assert.match(
       prompt,
-      /^\[left out, as more than 64 KB: [12] of 3 files\]\nadded big\.txt \(\+2500000 -0\)$/m,
+      /^\[left out, as more than 64 KB: [12] of 3 files\]\nadded big\.txt \(\+700000 -0\)$/m,
     )
     assert.match(notes.join(), /^the diff leaves out [12] of 3 files$/)
   }).timeout(60_000)
