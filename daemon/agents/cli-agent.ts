@@ -6,19 +6,32 @@ import type { DoorwardError } from '../../shared/errors.ts'
 import { type Answer, cutTo, toAgentError } from './answer.ts'
 import { NoAnswer } from './cli-output.ts'
 import { buildArgv, presets } from './cli-presets.ts'
+import { type LoginFile, readLoginFile } from './logins/login-file.ts'
+import {
+  copyLogin,
+  locateLogin,
+  type LoginPlace,
+  LoginRenewals,
+  usesLogin,
+  watchCopy,
+} from './logins/logins.ts'
 import {
   describeExit,
   getLastLines,
+  type Program,
   type ProgramResult,
   type RunContext,
   runProgram,
 } from './program.ts'
-import { toSandboxWish } from './sandbox/sandbox.ts'
+import { type SandboxWish, toSandboxWish } from './sandbox/sandbox.ts'
 import { getMemoryFolder } from './workspace.ts'
 
 /** For the JSON around an answer: figures, and the output of tools. */
 const jsonOverheadBytes = 16 * 1024 * 1024
 const maxReasonLength = 600
+
+const renewals = new LoginRenewals()
+const renewalMs = 60_000
 
 /**
  * Runs an agent program that doorward knows, with the right flags and a temporary folder of its own, and
@@ -30,32 +43,19 @@ export const runCli = async (
   prompt: string,
   context: RunContext,
 ): Promise<Answer> => {
-  const { kind } = agent
-  const { env, passed, prepare, canUse, read } = presets[kind]
-  const level = getToolLevel(agent)
-  const result = await runProgram(
-    {
-      argv: buildArgv(agent),
-      cwd: agent.cwd,
-      env: agent.env ?? {},
-      passed,
-      set: env?.(level),
-      proxyEnv: agent.proxy_env,
-      timeoutMs: agent.timeout,
-      // JSON may write a character as six: \u001b.
-      outputLimitBytes: agent.output_limit * 6 + jsonOverheadBytes,
-      install: agentClis[kind].install,
-      sandbox: toSandboxWish(agent, context),
-      ownFolder: {
-        parent: prepare ? getMemoryFolder(canUse) : tmpdir(),
-        prepare: async (request) => (await prepare?.({ ...request, level })) ?? { variables: {} },
-      },
-    },
-    prompt,
-    context,
-  )
+  let login: LoginPlace | undefined
+  const sandbox = toSandboxWish(agent, context)
+  const program = toProgram(agent, sandbox, async (place, env) => {
+    login = place
+    if (agent.network !== 'off' && usesLogin(env))
+      await renewals.renew(place, agent.timeout, async (file) =>
+        renewLogin(agent, sandbox, context, file),
+      )
+    await copyLogin(place)
+  })
+  const result = await runProgram(program, prompt, context)
   try {
-    const text = read({
+    const text = presets[agent.kind].read({
       stdout: result.stdout.toString('utf8'),
       stderr: result.stderr.toString('utf8'),
       exitCode: result.exitCode,
@@ -64,9 +64,90 @@ export const runCli = async (
     return { ...cutTo(text, agent.output_limit), ...(note !== undefined && { note }) }
   } catch (error) {
     if (!(error instanceof NoAnswer)) throw error
-    throw toFailure(agent, result, error.message)
+    const words = (result.redact(error.message) || getLastLines(result)).slice(0, maxReasonLength)
+    if (login && isAboutLogin(words)) renewals.noteRefused(login)
+    throw toFailure(agent, result, words)
   }
 }
+
+/**
+ * Runs the program of an agent with this login file, words of ours and no tools, so that it renews its login;
+ * returns the file that it leaves. It is stopped then. Whatever else comes of that run, the one that follows shows.
+ */
+const renewLogin = async (
+  agent: CliAgent,
+  sandbox: SandboxWish | undefined,
+  context: RunContext,
+  file: LoginFile,
+): Promise<LoginFile | undefined> => {
+  const plain: CliAgent = {
+    ...agent,
+    args: [],
+    tools: 'none',
+    cwd: undefined,
+    timeout: renewalMs,
+  }
+  const control = new AbortController()
+  const stop = () => control.abort('immediately')
+  // Whoever cancels the event does not want to lose the login.
+  const { signal } = control
+  const clean = { ...context, workspace: undefined, variables: {}, signal }
+  let renewed: LoginFile | undefined
+  let login: LoginPlace | undefined
+  const program = toProgram(plain, sandbox, async (place) => {
+    login = place
+    await copyLogin(place, file)
+    watchCopy(place, signal, stop)
+  })
+  const finish = async () => {
+    stop()
+    if (login) renewed = await readLoginFile(login.copy, true)
+  }
+  const ownFolder = program.ownFolder && { ...program.ownFolder, finish }
+  await runProgram({ ...program, ownFolder }, 'Answer with the word ok.', clean).catch(
+    () => undefined,
+  )
+  return renewed
+}
+
+/** `withLogin` makes the copy of the login, where the program gets one. */
+const toProgram = (
+  agent: CliAgent,
+  sandbox: SandboxWish | undefined,
+  withLogin: (place: LoginPlace, env: Readonly<Record<string, string>>) => Promise<void>,
+): Program => {
+  const { kind } = agent
+  const { env, passed, prepare, canUse } = presets[kind]
+  const level = getToolLevel(agent)
+  return {
+    argv: buildArgv(agent),
+    cwd: agent.cwd,
+    env: agent.env ?? {},
+    passed,
+    set: env?.(level),
+    proxyEnv: agent.proxy_env,
+    timeoutMs: agent.timeout,
+    // JSON may write a character as six: \u001b.
+    outputLimitBytes: agent.output_limit * 6 + jsonOverheadBytes,
+    install: agentClis[kind].install,
+    sandbox,
+    ownFolder: {
+      parent: prepare ? getMemoryFolder(canUse) : tmpdir(),
+      prepare: async (request) => {
+        const own = (await prepare?.({ ...request, level })) ?? { variables: {} }
+        const place = locateLogin(kind, request, own.variables, sandbox !== undefined)
+        if (!place) return own
+        await withLogin(place, request.env)
+        return { ...own, variables: { ...own.variables, ...place.variables } }
+      },
+    },
+  }
+}
+
+const isAboutLogin = (words: string): boolean =>
+  /\b40[13]\b|authenticat|unauthori[sz]ed|api[ _-]?key|(log(ged)?|sign) ?in|credential|token refresh/i.test(
+    words,
+  )
 
 const toFailure = ({ kind }: CliAgent, result: ProgramResult, words: string): DoorwardError => {
   const { program } = agentClis[kind]
@@ -74,8 +155,6 @@ const toFailure = ({ kind }: CliAgent, result: ProgramResult, words: string): Do
     result.exitCode === 0
       ? `${program} exited without a readable answer`
       : `${program} ${describeExit(result)}`
-  const shown = (result.redact(words) || getLastLines(result)).slice(0, maxReasonLength)
-  const aboutLogin = /\b40[13]\b|authenticat|unauthori[sz]ed|api[ _-]?key|log(ged)? ?in|credential/i
-  const hint = aboutLogin.test(shown) ? presets[kind].login : undefined
-  return toAgentError('agent-failed', message, { words: shown, hint })
+  const hint = isAboutLogin(words) ? presets[kind].login : undefined
+  return toAgentError('agent-failed', message, { words, hint })
 }

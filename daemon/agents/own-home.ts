@@ -125,7 +125,7 @@ export const prepareClaude: PrepareHome = async ({ folder, env }) => {
 }
 
 const codexInstructions = ['AGENTS.override.md', 'AGENTS.md']
-const codexFiles = /^(auth\.json|installation_id)$/
+const codexFiles = /^installation_id$/
 const codexSettings =
   /^(model(_\w+)?|personality|service_tier|oss_provider|chatgpt_base_url|openai_base_url|cli_auth_credentials_store|forced_\w+|instructions|developer_instructions|profile)$/
 

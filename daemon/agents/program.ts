@@ -57,6 +57,8 @@ export type Program = {
   readonly ownFolder?: {
     readonly parent: string
     readonly prepare: (request: Omit<HomeRequest, 'level'>) => Promise<OwnHome>
+    /** Called before the folder is removed, however the program ended. */
+    readonly finish?: () => Promise<void>
   }
   /** The command that installs it. */
   readonly install?: string
@@ -131,6 +133,7 @@ export const runProgram = async (
   } catch (error) {
     throw error instanceof DoorwardError ? error : toStartError(program, error)
   } finally {
+    await ownFolder?.finish?.()
     if (folder !== undefined) await removeFolder(folder).catch(() => undefined)
   }
 }

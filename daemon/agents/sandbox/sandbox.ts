@@ -1,6 +1,5 @@
-import { mkdir, readFile, realpath, stat, writeFile } from 'node:fs/promises'
-import { parseJson } from '../../util/payload-path.ts'
-import { isAbsolute, join } from 'node:path'
+import { realpath, stat } from 'node:fs/promises'
+import { isAbsolute } from 'node:path'
 import type { CliKind } from '../../../shared/agents/clis.ts'
 import type { CliAgent, CommandAgent } from '../../../shared/agents/schema.ts'
 import { getToolLevel, needsSandbox, wantsSandbox } from '../../../shared/agents/tools.ts'
@@ -105,10 +104,9 @@ const furnish = async (
     ...(await listNamed(words, homes)),
     ...(await listNamed(run.values, homes, true)),
   ]
-  const write = new Map([...(login?.write ?? []), folder].map((path) => [path, path]))
+  const write = new Map([[folder, folder]])
   if (wish.writable) write.set(cwd, cwd)
   else if (!isInside(cwd, folder)) read.push(cwd)
-  if (login?.partial) write.set(login.partial.path, await copyPart(login.partial, folder))
   return {
     sandbox,
     argv: [program, ...words],
@@ -141,21 +139,4 @@ const listNamed = async (
     if (there.isFile() || (there.isDirectory() && !onlyFiles)) found.push(path)
   }
   return found
-}
-
-/** A copy of a file of JSON with some of its keys, in the folder of the run. */
-const copyPart = async (
-  { path, keys }: { readonly path: string; readonly keys: readonly string[] },
-  folder: string,
-): Promise<string> => {
-  const all = parseJson(await readFile(path, 'utf8').catch(() => ''))
-  const part =
-    typeof all === 'object' && all !== null
-      ? Object.entries(all).filter(([key]) => keys.includes(key))
-      : []
-  const copies = join(folder, 'login')
-  await mkdir(copies, { mode: 0o700, recursive: true })
-  const copy = join(copies, 'part.json')
-  await writeFile(copy, JSON.stringify(Object.fromEntries(part)), { mode: 0o600 })
-  return copy
 }

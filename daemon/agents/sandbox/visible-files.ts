@@ -115,10 +115,6 @@ type LoginFiles = {
   /** Folders that it writes to: empty, but for what follows, and in memory. */
   readonly folders: readonly string[]
   readonly read: readonly string[]
-  /** Logins whose tokens the program renews: a renewed token that is lost ends the login. */
-  readonly write: readonly string[]
-  /** A file of which it gets a copy with these keys only. */
-  readonly partial?: { readonly path: string; readonly keys: readonly string[] }
 }
 
 const named = (env: NodeJS.ProcessEnv, name: string, ...path: readonly string[]): string =>
@@ -127,31 +123,27 @@ const named = (env: NodeJS.ProcessEnv, name: string, ...path: readonly string[])
 const inFolder = (folder: string, ...names: readonly string[]): string[] =>
   names.map((name) => join(folder, name))
 
-const none: LoginFiles = { folders: [], read: [], write: [] }
+const none: LoginFiles = { folders: [], read: [] }
 
 const loginFiles: Readonly<Partial<Record<CliKind, (env: NodeJS.ProcessEnv) => LoginFiles>>> = {
-  claude: (env) => {
-    const folder = named(env, 'CLAUDE_CONFIG_DIR', '.claude')
-    return {
-      folders: [folder],
-      read: [],
-      write: inFolder(folder, '.credentials.json'),
-      partial: {
-        path: join(env['CLAUDE_CONFIG_DIR'] || getUserHome(env), '.claude.json'),
-        // `primaryApiKey` is the login of the console. The rest has projects, histories and MCP servers.
-        keys: ['oauthAccount', 'primaryApiKey', 'customApiKeyResponses', 'hasCompletedOnboarding'],
-      },
-    }
-  },
+  // Elsewhere it gets a folder of its own.
+  claude: (env) =>
+    process.platform === 'darwin'
+      ? {
+          folders: [
+            named(env, 'CLAUDE_CONFIG_DIR', '.claude'),
+            join(env['CLAUDE_CONFIG_DIR'] || getUserHome(env), '.claude.json'),
+          ],
+          read: [],
+        }
+      : none,
   opencode: (env) => {
-    const data = join(named(env, 'XDG_DATA_HOME', '.local', 'share'), 'opencode')
     const cache = join(named(env, 'XDG_CACHE_HOME', '.cache'), 'opencode')
     const state = join(named(env, 'XDG_STATE_HOME', '.local', 'state'), 'opencode')
     return {
-      folders: [data, cache, state],
+      folders: [cache, state],
       // Packages of providers that it has installed.
       read: inFolder(cache, 'node_modules', 'packages'),
-      write: inFolder(data, 'auth.json'),
     }
   },
   llm: (env) => {
@@ -166,7 +158,6 @@ const loginFiles: Readonly<Partial<Record<CliKind, (env: NodeJS.ProcessEnv) => L
         'aliases.json',
         'extra-openai-models.yaml',
       ),
-      write: [],
     }
   },
 }

@@ -116,10 +116,13 @@ console.log(JSON.stringify({ type: 'turn.completed' }))`,
     assert.equal((await cli('llm', { PATH })).text.trim(), 'part-canary')
   })
 
-  it('gives a program its login, which it can renew, and no more of what it has stored', async () => {
+  it('gives a program its login, and no more of what it has stored', async () => {
     const claude = join(person, '.claude')
     await mkdir(join(claude, 'projects'), { recursive: true })
-    await writeFile(join(claude, '.credentials.json'), 'login-canary')
+    await writeFile(
+      join(claude, '.credentials.json'),
+      '{"claudeAiOauth":{"accessToken":"login-canary"},"mcpOAuth":{"a":{}}}',
+    )
     await writeFile(join(claude, 'history.jsonl'), 'history-canary')
     await writeFile(
       join(person, '.claude.json'),
@@ -131,19 +134,18 @@ console.log(JSON.stringify({ type: 'turn.completed' }))`,
       'claude',
       `#!${process.execPath}
 const { readFileSync, readdirSync, writeFileSync } = require('node:fs')
-const folder = process.env.HOME + '/.claude/'
-const seen = [readFileSync(folder + '.credentials.json', 'utf8'), readdirSync(folder), readFileSync(process.env.HOME + '/.claude.json', 'utf8')]
-writeFileSync(folder + '.credentials.json', 'renewed')
+const folder = process.env.CLAUDE_CONFIG_DIR + '/'
+const seen = [readFileSync(folder + '.credentials.json', 'utf8'), readFileSync(folder + '.claude.json', 'utf8'), readdirSync(folder), readdirSync(process.env.HOME)]
 writeFileSync(folder + 'session.jsonl', 'x')
 console.log(JSON.stringify({ type: 'result', is_error: false, result: JSON.stringify(seen) }))`,
     )
     const { text } = await cli('claude', { PATH: [programs, process.env['PATH']].join(delimiter) })
     assert.deepEqual(JSON.parse(text), [
-      'login-canary',
-      ['.credentials.json'],
+      '{"claudeAiOauth":{"accessToken":"login-canary"}}',
       '{"primaryApiKey":"key-canary"}',
+      ['.claude.json', '.credentials.json'],
+      ['bin'],
     ])
-    assert.equal(await readFile(join(claude, '.credentials.json'), 'utf8'), 'renewed')
     await assert.rejects(readFile(join(claude, 'session.jsonl')), { code: 'ENOENT' })
   })
 
