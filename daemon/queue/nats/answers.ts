@@ -89,6 +89,8 @@ export type AnswersParts = {
 }
 
 const maxAnswers = 64
+/** How many runs of one event are noted: a worker can report any number. */
+const maxHeard = 50
 
 export class Answers {
   readonly #parts: AnswersParts
@@ -211,7 +213,7 @@ export class Answers {
   #noteLate(id: string, { run, machine, attempt }: Progress): void {
     const heard = this.#attempts.get(id)
     const key = `${run} ${machine} ${attempt}`
-    if (!heard || heard.has(key)) return
+    if (!heard || heard.has(key) || heard.size >= maxHeard) return
     heard.add(key)
     const detail = `${id} was over when ${machine} said that it runs it too: it may have run twice`
     this.#parts.memory.events.add(new Date(), { kind: 'daemon', state: 'done', detail })
@@ -223,7 +225,7 @@ export class Answers {
     const record = events.record(id)
     const key = `${run} ${machine} ${attempt}`
     const heard = this.#attempts.get(id) ?? new Set()
-    if (!record || heard.has(key)) return
+    if (!record || heard.has(key) || heard.size >= maxHeard) return
     // It was heard of before a restart.
     const isKnown = record.state === 'running' && record.machine === machine && heard.size === 0
     this.#attempts.set(id, heard.add(key))

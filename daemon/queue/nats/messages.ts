@@ -61,11 +61,14 @@ export const pack = (...parts: readonly Uint8Array[]): Buffer =>
     }),
   )
 
+/** More than any message has: a message of 8 MB could have two million empty parts. */
+const maxParts = 4
+
 /** The parts of a message; a damaged one gives fewer. */
 export const unpack = (bytes: Uint8Array): Buffer[] => {
   const all = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const parts: Buffer[] = []
-  for (let at = 0; at + 4 <= all.length;) {
+  for (let at = 0; at + 4 <= all.length && parts.length < maxParts;) {
     const end = at + 4 + all.readUInt32BE(at)
     if (end > all.length) break
     parts.push(all.subarray(at + 4, end))

@@ -60,6 +60,25 @@ describe('machines that share a queue, when something goes wrong', () => {
     assert.deepEqual([attempts, detail], [3, 'it may have run before on other'])
   })
 
+  it('note a limited number of runs of one event, whatever a worker reports', async () => {
+    const receiver = await start('receiver')
+    await start('worker')
+    const id = await receiver.accept('echo', 'one')
+    await receiver.untilOver(id)
+    const { id: receiverId } = await readIdentity(receiver.home)
+    const nc = await connect({ servers: broker.url })
+    for (let count = 0; count < 200; count += 1) {
+      const progress = { run: `r${count}`, machine: 'm', attempt: 1, queuedMs: 0 }
+      const note = writeNote('progress', id, progress, [Buffer.from(key, 'base64')])
+      nc.publish(`doorward.progress.${receiverId}`, note)
+    }
+    await nc.flush()
+    await nc.close()
+    await receiver.untilOver(await receiver.accept('echo', 'two'))
+    const noted = receiver.memory.events.list({ limit: 1000, kind: 'daemon' }).length
+    assert.ok(noted > 0 && noted <= 50)
+  })
+
   it('report a run that another one has overtaken', async () => {
     const receiver = await start('receiver')
     await start('worker')

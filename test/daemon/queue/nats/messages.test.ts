@@ -67,6 +67,7 @@ describe('what travels between machines', () => {
     for (let at = 0; at < packed.length; at += 1)
       assert.ok(unpack(packed.subarray(0, at)).length < 3)
     assert.deepEqual(unpack(randomBytes(3)), [])
+    assert.ok(unpack(Buffer.alloc(8_000_000)).length < 10)
   })
 
   it('shows neither prompt nor target to the broker, and no target to the worker', () => {
