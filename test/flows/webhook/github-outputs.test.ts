@@ -68,7 +68,7 @@ webhooks:
         ['review', 'check', 'comment'].map((rule) => [rule, 'done', undefined]),
       )
       const [review, , comment] = events.map(({ links }) => links?.[0])
-      assert.equal(review?.what, more === '' ? 'review, 1 comment' : 'review')
+      assert.equal(review?.what, 'review, 1 comment')
       assert.match(review.url, /^https:\/\/github\.com\/acme\/door\/pull\/7#pullrequestreview-\d$/)
       assert.deepEqual(comment, {
         target: 'github:acme/door#7',
