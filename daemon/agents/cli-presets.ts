@@ -111,7 +111,8 @@ export const presets: Readonly<Record<CliKind, Preset>> = {
     // Its own sandbox, which starts a program of its home, has another /dev.
     canUse: (folder) => !folder.startsWith('/dev/'),
     read: readCodexAnswer,
-    login: 'run: codex login',
+    login:
+      'run: codex login; with cli_auth_credentials_store in its config.toml, set that to "file"',
   },
   gemini: {
     flags: [

@@ -1,8 +1,10 @@
 import { symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import type { ToolLevel } from '../../shared/agents/tools.ts'
 import { getUserHome } from '../../shared/home/home.ts'
 import {
   copyFiles,
+  isObject,
   list,
   makeFolder,
   parse,
@@ -34,9 +36,10 @@ export const prepareOpencode: PrepareHome = async ({ folder, cwd, env, level }) 
     if (name !== 'opencode')
       await symlink(join(real, name), join(config, name)).catch(() => undefined)
   const { OPENCODE_CONFIG: file = '', OPENCODE_CONFIG_DIR: more } = env
-  await copyOpencode(person, join(real, 'opencode'), join(config, 'opencode'))
-  await copyOpencode(person, join(person, '.opencode'), join(own, '.opencode'))
-  if (more) await copyOpencode(person, more, join(own, 'more'))
+  const copy = async (from: string, to: string) => copyFolder(person, from, to, level)
+  await copy(join(real, 'opencode'), join(config, 'opencode'))
+  await copy(join(person, '.opencode'), join(own, '.opencode'))
+  if (more) await copy(more, join(own, 'more'))
   const work = join(folder, 'work')
   await makeFolder(work, '.git', 'objects')
   await makeFolder(work, '.git', 'refs')
@@ -48,7 +51,7 @@ export const prepareOpencode: PrepareHome = async ({ folder, cwd, env, level }) 
   const settings = join(own, 'settings.json')
   await writeJson(settings, {
     snapshot: false,
-    ...(await readOpencode(person, file)),
+    ...(await readSettings(person, file, level)),
     instructions: [instructions],
   })
   return {
@@ -84,23 +87,46 @@ const findPlugin = async (folder: string): Promise<string | undefined> => {
   return isTop ? undefined : findPlugin(dirname(folder))
 }
 
-const copyOpencode = async (person: string, from: string, to: string): Promise<void> => {
+const copyFolder = async (
+  person: string,
+  from: string,
+  to: string,
+  level: ToolLevel,
+): Promise<void> => {
   const names = await list(from)
   // Where these name its package for plugins, it does not install that for each run.
   await makeFolder(to, 'node_modules')
   const dependencies = { '@opencode-ai/plugin': '*' }
   await writeJson(join(to, 'package-lock.json'), { packages: { '': { dependencies } } })
   await copyFiles(from, to, /^AGENTS\.md$/)
-  for (const name of ['config.json', 'opencode.json', 'opencode.jsonc'])
-    if (names.includes(name))
-      await writeJson(join(to, name), await readOpencode(person, join(from, name)))
+  for (const name of names) {
+    const path = join(from, name)
+    if (/^(config\.json|opencode\.jsonc?)$/.test(name))
+      await writeJson(join(to, name), await readSettings(person, path, level))
+    // Those that `args` can name.
+    if (level === 'args' && /^(agents?|modes?)$/.test(name))
+      await copyFiles(path, await makeFolder(to, name), /\.md$/)
+  }
 }
 
-const readOpencode = async (person: string, path: string): Promise<Settings> => {
+const readSettings = async (person: string, path: string, level: ToolLevel): Promise<Settings> => {
   // Paths of `{file:…}` are relative to the file, or to the home.
   const text = (await read(path))?.replaceAll(/\{file:(~\/|(?!\/))/g, (_, tilde: string) => {
     const folder = tilde === '' ? dirname(path) : person
     return `{file:${JSON.stringify(folder).slice(1, -1)}/`
   })
-  return pick(parse('opencode', path, text), opencodeSettings)
+  const settings = parse('opencode', path, text)
+  const { permission } = settings
+  return {
+    ...pick(settings, opencodeSettings),
+    ...(level === 'args' && pick(settings, /^(agent|mode)$/)),
+    ...(isObject(permission) && { permission: keepDenials(permission) }),
+  }
 }
+
+const keepDenials = (rules: Settings): Settings =>
+  Object.fromEntries(
+    Object.entries(rules)
+      .filter(([, rule]) => isObject(rule) || rule === 'deny')
+      .map(([name, rule]) => [name, isObject(rule) ? keepDenials(rule) : rule]),
+  )

@@ -41,7 +41,7 @@ export type PrepareHome = (request: HomeRequest) => Promise<OwnHome>
 
 export type Settings = Readonly<Record<string, unknown>>
 
-const isObject = (value: unknown): value is Settings =>
+export const isObject = (value: unknown): value is Settings =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** The values of an object whose names match; nothing of anything else. */
@@ -127,10 +127,15 @@ export const prepareClaude: PrepareHome = async ({ folder, env }) => {
 const codexInstructions = ['AGENTS.override.md', 'AGENTS.md']
 const codexFiles = /^installation_id$/
 const codexSettings =
-  /^(model(_\w+)?|personality|service_tier|oss_provider|chatgpt_base_url|openai_base_url|cli_auth_credentials_store|forced_\w+|instructions|developer_instructions|profile)$/
+  /^(model(_\w+)?|personality|service_tier|oss_provider|chatgpt_base_url|openai_base_url|forced_\w+|instructions|developer_instructions|profile)$/
 
 /** Features that bring tools, programs, or connectors of the account. Flags in `args` override them. */
-const codexFeatures = { hooks: false, plugins: false, apps: false }
+const codexFeatures = Object.fromEntries(
+  [
+    ['hooks', 'plugins', 'remote_plugin', 'apps', 'tool_suggest', 'skill_mcp_dependency_install'],
+    ['browser_use', 'computer_use', 'image_generation'],
+  ].flatMap((names) => names.map((name) => [name, false])),
+)
 
 export const prepareCodex: PrepareHome = async ({ folder, cwd, env }) => {
   const real = env['CODEX_HOME'] || join(getUserHome(env), '.codex')
@@ -151,7 +156,13 @@ export const prepareCodex: PrepareHome = async ({ folder, cwd, env }) => {
     await readInstructions(cwd, codexInstructions),
   ]
   await writeFile(join(own, 'AGENTS.md'), texts.join('\n\n').trim(), { mode: 0o600 })
-  await writeToml(join(own, 'config.toml'), { ...settings, features: codexFeatures, projects })
+  await writeToml(join(own, 'config.toml'), {
+    ...settings,
+    // An entry of the keyring belongs to one home.
+    cli_auth_credentials_store: 'file',
+    features: codexFeatures,
+    projects,
+  })
   const providers = JSON.stringify(settings['model_providers'] ?? {})
   const isKey = (name: string) =>
     /^(OPENAI_|CODEX_API_KEY$)/.test(name) || providers.includes(`"${name}"`)
@@ -237,7 +248,7 @@ export const prepareGemini: PrepareHome = async ({ folder, env, level }) => {
 
 /** One attempt, no telemetry, and no tools unless granted. */
 const restrictGemini = (
-  { security, context, ...settings }: Settings,
+  { security, context, tools, ...settings }: Settings,
   level: ToolLevel,
 ): Settings => ({
   ...pick(settings, /^(model|modelConfigs|billing|privacy)$/),
@@ -245,5 +256,9 @@ const restrictGemini = (
   context: pick(context, /^(fileName|fileFiltering)$/),
   general: { maxAttempts: 1, checkpointing: { enabled: false } },
   telemetry: { enabled: false },
-  ...(level !== 'args' && { tools: { core: geminiTools[level] } }),
+  // The owner's limits stay.
+  tools: {
+    ...pick(tools, /^(core|exclude)$/),
+    ...(level !== 'args' && { core: geminiTools[level] }),
+  },
 })

@@ -167,7 +167,8 @@ const makeRun = async (
   const own =
     folder === undefined ? undefined : await ownFolder?.prepare({ folder, cwd, env: clean })
   return {
-    argv: [...argv, ...(own?.args ?? [])],
+    // Those of the entry come later and win.
+    argv: [...argv.slice(0, 1), ...(own?.args ?? []), ...argv.slice(1)],
     cwd: own?.cwd ?? cwd,
     environment: { ...clean, ...own?.variables },
     own,

@@ -210,10 +210,28 @@ const agentsFile = (project: string): string =>
       `  none-${kind}: { kind: ${kind}, cwd: "${project}", sandbox: off, env: { ${keys[kind]} } }`,
       `  write-${kind}: { kind: ${kind}, cwd: "${project}", tools: write, sandbox: required, env: { ${keys[kind]} } }`,
     ])
-    .join('\n')}\n`
+    .join('\n')}
+  bare-opencode: { kind: opencode, cwd: "${project}", tools: read, sandbox: off }\n`
+
+/** Agents whose entries name a server. */
+const givenAgents = (origin: string, project: string): string => {
+  const servers = { mcpServers: { given: toServer(origin, 'given-claude') } }
+  const [command, ...rest] = toCommand(origin, 'given-codex')
+  const args = {
+    claude: ['--mcp-config', JSON.stringify(servers)],
+    codex: [
+      `mcp_servers.given.command=${JSON.stringify(command)}`,
+      `mcp_servers.given.args=${JSON.stringify(rest)}`,
+    ].flatMap((setting) => ['-c', setting]),
+  }
+  const entry = (kind: 'claude' | 'codex') =>
+    `  given-${kind}: { kind: ${kind}, cwd: "${project}", args: ${JSON.stringify(args[kind])}, env: { ${keys[kind]} } }\n`
+  return entry('claude') + entry('codex')
+}
 
 const webhooksFile = `webhooks:\n${kinds
   .flatMap((kind) => [`none-${kind}`, `write-${kind}`])
+  .concat('given-claude', 'given-codex', 'bare-opencode')
   .map((name) => `  - { path: /${name}, agent: ${name}, prompt_template: "Please say ${name}." }`)
   .join('\n')}\n`
 
@@ -254,7 +272,7 @@ describe('configuration that starts programs', function () {
       OPENCODE_DISABLE_MODELS_FETCH: '1',
     }
     daemon = await startDaemon({
-      agents: agentsFile(project),
+      agents: agentsFile(project) + givenAgents(model.origin, project),
       webhooks: webhooksFile,
       gateway: 'oauth: { callback_port: 0 }\nqueue: { concurrency: 8 }\n',
       env: 'KEY=key\n',
@@ -302,6 +320,19 @@ describe('configuration that starts programs', function () {
     }
   })
 
+  it('starts a server that args name, and no other', async () => {
+    model.behave({ kind: 'answers', text: 'an answer' })
+    for (const { state, detail } of await Promise.all(['given-claude', 'given-codex'].map(ask)))
+      assert.equal(state, 'done', detail)
+    assert.deepEqual(started().sort(), ['given-claude', 'given-codex'])
+  })
+
+  it('is why OpenCode, which would load the plugins, is not run with tools and no sandbox', async () => {
+    const { state, code, detail } = await ask('bare-opencode')
+    assert.deepEqual([state, code], ['failed', 'agent-failed'])
+    assert.match(detail ?? '', /it would load \S+\.opencode \(with sandbox: required/)
+  })
+
   it('shows no secret of a server in the sandbox', async function () {
     if (!process.env['CI'] && 'missing' in (await findSandbox(process.env))) this.skip()
     const cmd = `env; cat "$CODEX_HOME"/*.toml; cat ${home}/.codex/* ${home}/.*/*.json ${home}/.config/*/*`
@@ -324,7 +355,12 @@ describe('configuration that starts programs', function () {
       await once(child, 'close')
     })
     await Promise.all(runs)
-    assert.deepEqual(started().sort(), planted)
+    assert.deepEqual(
+      started()
+        .filter((name) => !name.startsWith('given-'))
+        .sort(),
+      planted,
+    )
   })
 })
 

@@ -62,6 +62,7 @@ model_provider = "p"
 model_reasoning_effort = "high"
 model_catalog_json = "catalog.json"
 profile = "deep"
+cli_auth_credentials_store = "keyring"
 notify = ["${secret}"]
 sandbox_mode = "danger-full-access"
 [model_providers.p]
@@ -90,6 +91,11 @@ trust_level = "trusted"
     const own = join(folder, 'home', '.codex')
     assert.deepEqual(variables, { P_KEY: 'key', CODEX_HOME: own })
     const settings = parseToml(await readFile(join(own, 'config.toml'), 'utf8'))
+    const { features } = settings as { features: Record<string, boolean> }
+    assert.deepEqual(
+      [features['hooks'], features['plugins'], features['apps']],
+      [false, false, false],
+    )
     assert.deepEqual(JSON.parse(JSON.stringify(settings)), {
       model: 'm',
       model_provider: 'p',
@@ -98,7 +104,8 @@ trust_level = "trusted"
       profile: 'deep',
       model_providers: { p: { base_url: 'https://a.example/v1', env_key: 'P_KEY' } },
       profiles: { deep: { model: 'deeper' } },
-      features: { hooks: false, plugins: false, apps: false },
+      cli_auth_credentials_store: 'file',
+      features: { ...features },
       projects: { [cwd]: { trust_level: 'untrusted' } },
     })
     assert.equal(await readFile(join(own, 'model_catalog_json'), 'utf8'), '{"models":[]}')
@@ -165,7 +172,7 @@ trust_level = "trusted"
       `{ // "comment"
         "security": { "auth": { "selectedType": "gemini-api-key" }, "folderTrust": { "enabled": false } },
         "model": { "name": "m" }, /* x */
-        "tools": { "core": ["y"], "discoveryCommand": "${secret}" },
+        "tools": { "core": ["y"], "exclude": ["z"], "discoveryCommand": "${secret}" },
         "hooks": { "SessionStart": [{ "hooks": [{ "command": "${secret}" }] }] },
         "mcpServers": { "x": { "command": "${secret}" } },
         "context": { "fileName": "AGENTS.md", "includeDirectories": ["${secret}"] },
@@ -185,7 +192,16 @@ trust_level = "trusted"
         ['context', 'general', 'model', 'security', 'telemetry', 'tools'],
       ],
     )
-    assert.ok(JSON.stringify(settings['tools']).includes('read_file'))
+    const { core, exclude } = settings['tools'] as { core: string[]; exclude: string[] }
+    assert.deepEqual(
+      [core.includes('read_file'), core.includes('y'), exclude],
+      [true, false, ['z']],
+    )
+    await prepare('gemini', {}, 'args')
+    assert.deepEqual((await json('home', '.gemini', 'settings.json'))['tools'], {
+      core: ['y'],
+      exclude: ['z'],
+    })
   })
 
   it('of OpenCode has models and providers from all of its files', async () => {
@@ -211,6 +227,7 @@ trust_level = "trusted"
     const one = await json('home', '.config', 'opencode', 'opencode.json')
     assert.deepEqual(one, {
       model: 'one/m',
+      permission: {},
       provider: {
         one: {
           options: {
@@ -226,6 +243,26 @@ trust_level = "trusted"
     assert.equal(await model(OPENCODE_CONFIG), 'three/m')
     assert.equal(await model(join(OPENCODE_CONFIG_DIR, 'opencode.json')), 'four/m')
     assert.equal(await readFile(join(XDG_CONFIG_HOME, 'git', 'config'), 'utf8'), '[user]')
+  })
+
+  it('of OpenCode keeps what the owner forbids, and for args the agents that they can name', async () => {
+    const agent = { reviewer: { prompt: 'Review.' } }
+    await plant(
+      '.config/opencode/opencode.json',
+      JSON.stringify({
+        agent,
+        permission: { edit: 'allow', bash: { '*': 'ask', 'rm *': 'deny' } },
+      }),
+    )
+    await plant('.config/opencode/agent/other.md', 'Look.')
+    const permission = { bash: { 'rm *': 'deny' } }
+    await prepare('opencode')
+    const path = ['home', '.config', 'opencode', 'opencode.json']
+    assert.deepEqual(await json(...path), { permission })
+    await prepare('opencode', {}, 'args')
+    assert.deepEqual(await json(...path), { permission, agent })
+    const copied = join(folder, 'home', '.config', 'opencode', 'agent', 'other.md')
+    assert.equal(await readFile(copied, 'utf8'), 'Look.')
   })
 
   it('of OpenCode runs elsewhere without tools, and names plugins that would start', async () => {
