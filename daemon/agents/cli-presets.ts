@@ -77,6 +77,8 @@ export const presets: Readonly<Record<CliKind, Preset>> = {
     env: () => ({
       CLAUDE_CODE_MAX_RETRIES: '0',
       CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+      // Otherwise a path after an @ in the prompt, which strangers write, adds that file to it.
+      CLAUDE_CODE_DISABLE_ATTACHMENTS: '1',
       // The connectors of the account.
       ENABLE_CLAUDEAI_MCP_SERVERS: 'false',
     }),

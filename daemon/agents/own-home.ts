@@ -1,6 +1,6 @@
 import { constants } from 'node:fs'
 import { copyFile, mkdir, open, readdir, readFile, realpath, writeFile } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
+import { basename, join, resolve } from 'node:path'
 import { parseEnv } from 'node:util'
 import { parse as parseToml, stringify as stringifyToml } from 'smol-toml'
 import { agentClis, type CliKind } from '../../shared/agents/clis.ts'
@@ -222,7 +222,7 @@ const distrust = async (cwd: string): Promise<Settings> => {
 }
 
 const geminiFiles =
-  /^(oauth_creds\.json|google_accounts\.json|gemini-credentials\.json|installation_id|.*oauth.*\.json|GEMINI\.md)$/
+  /^(oauth_creds\.json|google_accounts\.json|gemini-credentials\.json|installation_id|.*oauth.*\.json)$/
 const geminiReads = ['list_directory', 'read_file', 'read_many_files', 'glob', 'grep_search']
 /** The tools of Gemini CLI at each level. */
 const geminiTools = {
@@ -231,8 +231,11 @@ const geminiTools = {
   write: [...geminiReads, 'replace', 'write_file'],
 } as const
 
-/** It also writes each prompt into a history in its home, and no flag prevents that. */
-export const prepareGemini: PrepareHome = async ({ folder, env, level }) => {
+/**
+ * It also writes each prompt into a history in its home, and adds a file of its folder for each path after an @,
+ * and no flag prevents that: without tools it runs in an empty folder.
+ */
+export const prepareGemini: PrepareHome = async ({ folder, cwd, env, level }) => {
   const real = join(env['GEMINI_CLI_HOME'] || getUserHome(env), '.gemini')
   const own = await makeFolder(folder, 'home', '.gemini')
   await copyFiles(real, own, geminiFiles)
@@ -241,9 +244,18 @@ export const prepareGemini: PrepareHome = async ({ folder, env, level }) => {
   await writeJson(join(own, 'settings.json'), restrictGemini(settings, level))
   // It looks for variables in all folders above, and anyone may write to those of an empty working folder.
   await writeFile(join(folder, '.env'), '')
+  const named = isObject(settings['context']) ? settings['context']['fileName'] : undefined
+  const names = [named ?? 'GEMINI.md'].flat().filter((name) => typeof name === 'string')
+  const texts = [await readInstructions(real, names)]
+  if (level === 'none') texts.push(await readInstructions(cwd, names))
+  const text = texts.join('\n\n').trim()
+  if (text !== '') await writeFile(join(own, basename(names[0] ?? 'GEMINI.md')), text)
   const isKey = (name: string) => /^(GEMINI_(API_KEY|MODEL)|GOOGLE_\w+)$/.test(name)
   const variables = await readVariables(join(real, '.env'), env, isKey)
-  return { variables: { ...variables, GEMINI_CLI_HOME: join(folder, 'home') } }
+  return {
+    variables: { ...variables, GEMINI_CLI_HOME: join(folder, 'home') },
+    ...(level === 'none' && { cwd: join(folder, 'work') }),
+  }
 }
 
 /** One attempt, no telemetry, and no tools unless granted. */

@@ -60,7 +60,8 @@ const agentsFile = (origin: string): string => `agents:
 const kinds = ['claude', 'codex', 'gemini', 'opencode'] as const
 
 const webhooksFile = `webhooks:
-${kinds.map((kind) => `  - { path: /${kind}, agent: ${kind}, prompt_template: "Say it. {{event.canary}}" }`).join('\n')}
+${kinds.map((kind) => `  - { path: /${kind}, agent: ${kind}, prompt_template: "Say it. {{event.canary}} {{event.more}}" }`).join('\n')}
+${kinds.map((kind) => `  - { path: /at-${kind}, agent: at-${kind}, prompt_template: "Say it. {{event.canary}} {{event.more}}" }`).join('\n')}
 ${kinds.map((kind) => `  - { path: /boxed-${kind}, agent: boxed-${kind}, prompt_template: "Say it. {{event.canary}}" }`).join('\n')}
 ${kinds.map((kind) => `  - { path: /hasty-${kind}, agent: hasty-${kind}, prompt_template: "Say it. {{event.canary}}" }`).join('\n')}
 `
@@ -108,6 +109,7 @@ describe('the agent programs themselves', function () {
       agents: [
         agents.trimEnd(),
         variant(agents, 'hasty', 'timeout: 8s'),
+        variant(agents, 'at', `cwd: "${project}"`),
         variant(agents, 'boxed', `cwd: "${project}", tools: read, sandbox: required`),
         '',
       ].join('\n'),
@@ -127,11 +129,11 @@ describe('the agent programs themselves', function () {
   })
 
   /** Sends an event with a canary of its own through an agent. */
-  const ask = async (path: string): Promise<{ event: EventDetail; canary: string }> => {
+  const ask = async (path: string, more = ''): Promise<{ event: EventDetail; canary: string }> => {
     const canary = `canary-${(runs += 1)}-${Math.random().toString(36).slice(2)}`
     const reply = await send(`${daemon.url}/${path}`, {
       headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ canary }),
+      body: JSON.stringify({ canary, more }),
     })
     return { event: await untilFinished(daemon, String(reply.json()['id'])), canary }
   }
@@ -186,6 +188,17 @@ describe('the agent programs themselves', function () {
           names.filter((name) => name !== 'request_user_input'),
           [],
         )
+      })
+
+      it('adds no file that the text of an event names', async () => {
+        model.behave({ kind: 'answers', text: 'ok' })
+        const paths = ['inside.txt', join(project, 'inside.txt'), join(home, 'key.txt')]
+        const { event, canary } = await ask(`at-${kind}`, paths.map((path) => `@${path}`).join(' '))
+        assert.equal(event.state, 'done', event.detail)
+        const requests = requestsWith(canary)
+        assert.ok(requests.length > 0)
+        for (const { body } of requests)
+          assert.doesNotMatch(body, /inside-canary|key-of-the-person/)
       })
 
       it('reads its folder with its own tools in the sandbox, and nothing of the home', async function () {

@@ -180,6 +180,8 @@ trust_level = "trusted"
     )
     await plant('.gemini/.env', `GEMINI_API_KEY=key\nX_TOKEN=${secret}\n`)
     await plant('.gemini/extensions/x/gemini-extension.json', secret)
+    await plant('.gemini/AGENTS.md', 'Be brief.')
+    await writeFile(join(cwd, 'AGENTS.md'), 'Use tabs.')
     const { variables } = await prepare('gemini', {}, 'read')
     assert.equal(variables['GEMINI_API_KEY'], 'key')
     const settings = await json('home', '.gemini', 'settings.json')
@@ -197,6 +199,10 @@ trust_level = "trusted"
       [core.includes('read_file'), core.includes('y'), exclude],
       [true, false, ['z']],
     )
+    const instructions = async () => readFile(join(folder, 'home', '.gemini', 'AGENTS.md'), 'utf8')
+    assert.equal(await instructions(), 'Be brief.')
+    const { cwd: none } = await prepare('gemini')
+    assert.deepEqual([none, await instructions()], [join(folder, 'work'), 'Be brief.\n\nUse tabs.'])
     await prepare('gemini', {}, 'args')
     assert.deepEqual((await json('home', '.gemini', 'settings.json'))['tools'], {
       core: ['y'],
