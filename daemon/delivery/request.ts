@@ -163,6 +163,8 @@ const toConnectionError = (
 }
 
 type StatusDetails = {
+  /** What the server says, where it is safe to show. */
+  readonly reason?: string | undefined
   readonly hint?: string | undefined
   readonly retryAfterMs?: number | undefined
 }
@@ -175,7 +177,7 @@ type StatusDetails = {
 export const toStatusError = (
   target: string,
   { status, headers }: TargetResponse,
-  { hint, retryAfterMs = retryAfterIn(headers['retry-after']) }: StatusDetails = {},
+  { reason, hint, retryAfterMs = retryAfterIn(headers['retry-after']) }: StatusDetails = {},
 ): DeliveryError | undefined => {
   if (status >= 200 && status < 300) return undefined
   if (status === 429)
@@ -186,7 +188,8 @@ export const toStatusError = (
       mayHaveArrived: true,
     })
   const redirect = status >= 300 && status < 400 ? ' with a redirect, which is not followed' : ''
-  return new DeliveryError('permanent', `${target} answered ${status}${redirect}`, { hint })
+  const why = reason === undefined ? redirect : `: ${reason}`
+  return new DeliveryError('permanent', `${target} answered ${status}${why}`, { hint })
 }
 
 /** Seconds in a JSON response, as milliseconds. */

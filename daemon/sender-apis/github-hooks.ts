@@ -1,9 +1,10 @@
 import { type HookRef, hookScopes, type HookSettings } from '../../shared/config/source.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { toPlainLine } from '../../shared/text.ts'
-import type { TargetResponse } from '../delivery/request.ts'
+import { type TargetResponse, toStatusError } from '../delivery/request.ts'
 import type { TokenSource } from '../delivery/token.ts'
-import { githubHeaders } from '../delivery/targets/github-api.ts'
+import { githubHeaders, toGitOrigin } from '../delivery/targets/github-api.ts'
+import { readGithubRefusal } from '../util/github-refusal.ts'
 import { githubPauseMs } from '../util/http-retry-after.ts'
 import { listAt, textAt, valueAt } from '../util/payload-path.ts'
 import { type ApiRequest, createApiRequest, goneHint, nextPath } from './api-request.ts'
@@ -25,7 +26,7 @@ export const createGithubHooks = (apiUrl: string | undefined, token: TokenSource
     baseUrl,
     headers: githubHeaders,
     token,
-    toFailure: (path, response) => toFailure(path, response, token),
+    toFailure: (path, response) => toFailure(path, response, token) ?? toRefusal(response, baseUrl),
   })
   const calls = createHookCalls({
     title,
@@ -141,6 +142,11 @@ const toFailure = (
   const scopes = granted.split(',').map((scope) => scope.trim())
   if (needed.some((scope) => scopes.includes(scope))) return undefined
   return scopeMissing(token, needed[0], scopes)
+}
+
+const toRefusal = (response: TargetResponse, baseUrl: string): DoorwardError | undefined => {
+  const refusal = readGithubRefusal(response, toGitOrigin(baseUrl))
+  return refusal && toStatusError(title, response, { ...refusal, hint: refusal.hint ?? hints[403] })
 }
 
 const pastHints = { 404: goneHint }

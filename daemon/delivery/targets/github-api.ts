@@ -1,4 +1,5 @@
 import { toPageUrl } from '../../../shared/net.ts'
+import { readGithubRefusal } from '../../util/github-refusal.ts'
 import { githubPauseMs } from '../../util/http-retry-after.ts'
 import { textAt } from '../../util/payload-path.ts'
 import { asReadOnly, DeliveryError, TokenRefused } from '../delivery-error.ts'
@@ -60,7 +61,9 @@ export const createGithubApi =
           ...(!body && { maxResponseBytes }),
           attempt,
         })
-        const failure = toFailure(response, { ...redirects, ...hints }, handles)
+        const refusal = readGithubRefusal(response, toGitOrigin(apiUrl))
+        const hint = refusal?.hint ?? { ...redirects, ...hints }[response.status]
+        const failure = toFailure(response, { reason: refusal?.reason, hint }, handles)
         if (failure) throw failure
         return response
       }
@@ -69,12 +72,12 @@ export const createGithubApi =
 
 const toFailure = (
   response: TargetResponse,
-  hints: Hints,
+  details: { readonly reason: string | undefined; readonly hint: string | undefined },
   handles: readonly number[],
 ): Error | undefined => {
   const { status, headers, json } = response
   if (status === 401) return new TokenRefused()
-  const failure = toStatusError(github, response, { hint: hints[status] })
+  const failure = toStatusError(github, response, details)
   if (!failure) return undefined
   const retryAfterMs = githubPauseMs({
     status,

@@ -4,6 +4,7 @@ import { Hooks } from '../../../daemon/sender-apis/hooks.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { check } from '../../support/daemon/config-files.ts'
 import { type HookServer, startHookServer } from '../../support/servers/hook-api.ts'
+import { json } from '../../support/servers/target-server.ts'
 
 const path = '/webhook/github'
 const entry = (more: string) => `webhooks:
@@ -90,6 +91,17 @@ targets: { github: { api_url: "${server.apiUrl}" } }
     // Of another daemon, or of a person.
     server.addHook('acme/door', listed?.config.url ?? '')
     await assert.rejects(hooksOf(entry('')).connect(request, signal), /did not make \(1000\)/)
+  })
+
+  it('names the page that authorizes a token for single sign-on', async () => {
+    const page = `${new URL(server.apiUrl).origin}/orgs/acme/sso?authorization_request=A`
+    server.next(json(403, { message: 'SAML' }, { 'x-github-sso': `required; url=${page}` }))
+    const error = await hooksOf(entry(''))
+      .connect(request, signal)
+      .catch((failure: unknown) => failure)
+    assert.ok(error instanceof DoorwardError && error.code === 'source-failed')
+    assert.equal(error.message, 'GitHub answered 403: SAML')
+    assert.equal(error.hint, `authorize the token within an hour at ${page}`)
   })
 
   it('shows the words of a refusal, and no secret', async () => {

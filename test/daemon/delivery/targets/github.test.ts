@@ -218,6 +218,55 @@ describe('delivery to GitHub', () => {
       assert.equal(server.requests.length, 1)
     })
 
+  const refused =
+    'Although you appear to have the correct authorization credentials, the `acme` organization has '
+  const sso = 'https://github.com/orgs/acme/sso?authorization_request=A1'
+  const saml = 'Resource protected by organization SAML enforcement.'
+  for (const [kind, message, header, words] of [
+    [
+      'single sign-on, with its page',
+      `${saml} You must grant your OAuth token access to this organization.`,
+      `required; url=${sso}`,
+      `403: ${saml} You must grant your OAuth token access to this organization (authorize the token within an hour at ${sso})`,
+    ],
+    ['the page of another host', saml, `required; url=${sso.replace('.com', '.com.evil.example')}`],
+    ['a page with a name in front', saml, `required; url=${sso.replace('//', '//evil@')}`],
+    [
+      'an IP allow list',
+      `${refused}an IP allow list enabled, and your IP address is not permitted`,
+    ],
+    ['a repository that is archived', 'Repository was archived so is read-only.'],
+    [
+      'an app that is not approved',
+      `${refused}enabled OAuth App access restrictions. For more information on these restrictions, visit https://docs.github.com/x`,
+      '',
+      'enabled OAuth App access restrictions (an owner of the organization has to approve the app',
+    ],
+    ['a locked conversation', 'Unable to create comment because issue is locked.'],
+    [
+      'words of a stranger',
+      'locked\r\n\u001b[31m\u202e\u200b by gho_abcdefghijkl',
+      '',
+      '403: locked by … (',
+    ],
+  ] as const)
+    it(`says that a refusal is for ${kind}, and not to log in with another scope`, async () => {
+      server.next(json(403, { message }, header ? { 'x-github-sso': header } : {}))
+      const { result } = await run()
+      const detail = result?.detail ?? ''
+      assert.ok(
+        detail.includes(words ?? `github answered 403: ${message.replace(/\.$/, '')} (`),
+        detail,
+      )
+      assert.doesNotMatch(detail, /scope|evil|gho_/)
+    })
+
+  it('shows the words of GitHub and the scopes where a scope may be missing', async () => {
+    server.next(json(403, { message: 'Resource not accessible by integration' }))
+    const { result } = await run()
+    assert.match(result?.detail ?? '', /not accessible by integration \(the token may not comment/)
+  })
+
   it('refreshes the token once, then asks for a login', async () => {
     server.next(json(401, {}))
     assert.equal((await run()).result?.state, 'done')
