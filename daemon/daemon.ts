@@ -36,6 +36,7 @@ import { Workspaces } from './workspace/workspaces.ts'
 import { createDeliveryWaiters } from './webhook/payload-shape.ts'
 import { createRejectionLog } from './webhook/rejection-log.ts'
 import { cancelEvent, retryEvent, runEventAgain } from './webhook/events/control.ts'
+import { DayJournal } from './util/day-journal.ts'
 import { KeptPayloads } from './webhook/events/kept-payloads.ts'
 import { acceptFetched } from './webhook/pipeline.ts'
 import type { PipelineParts } from './webhook/steps.ts'
@@ -133,6 +134,7 @@ export const createDaemon = (input: StartupInput): Daemon => {
     serve: async () => {
       // The last step that can fail: nothing may be accepted by a daemon that does not stay.
       await daemonFile.write()
+      await services.journal.load()
       answer()
       live.watch()
       watchHomeRemoved(home, () => shutdown.homeRemoved())
@@ -170,7 +172,8 @@ const createServices = ({ home, processEnv, started, apiToken }: StartupInput) =
   configureNetwork(started.env)
   const startedAt = new Date()
   const { log, close: closeLog } = openLog(home, getLogLevel(started.env))
-  const memory = createMemory(gateway.events.keep)
+  const journal = new DayJournal(join(home.run, 'last-day'), log)
+  const memory = createMemory(gateway.events.keep, journal)
   const { events } = memory
   const stream = createEventStream(events)
   const intake = createIntake(gateway.queue, { home, memory, log, current: () => live.current() })
@@ -226,6 +229,7 @@ const createServices = ({ home, processEnv, started, apiToken }: StartupInput) =
     log,
     closeLog,
     memory,
+    journal,
     payloads: new KeptPayloads(),
     run,
     stream,

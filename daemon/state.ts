@@ -1,6 +1,7 @@
 import { OwnMessages } from './delivery/loop-guard.ts'
 import { type Progress, createProgress } from './delivery/message-parts.ts'
 import { EventStore } from './events/event-store.ts'
+import type { DayJournal } from './util/day-journal.ts'
 import { SeenDeliveries } from './webhook/dedupe.ts'
 import {
   type AcceptedEvent,
@@ -12,7 +13,7 @@ import { EventGroups } from './webhook/rules/groups.ts'
 import { RunBudgets } from './webhook/rules/budgets.ts'
 import { type EventCounts, countEvents } from './webhook/compiled-webhook.ts'
 
-/** What a daemon knows and keeps in memory only: a restart passes it on, a stop loses it. */
+/** What a daemon knows and keeps in memory: a restart passes it on, a stop loses it but for `DayJournal`. */
 export type Memory = {
   readonly events: EventStore
   readonly counts: EventCounts
@@ -30,16 +31,16 @@ export type Memory = {
 }
 
 /** Empty; for the newest `keep` events of each ring. */
-export const createMemory = (keep: number): Memory => {
+export const createMemory = (keep: number, journal?: DayJournal): Memory => {
   const events = new EventStore(keep)
   return {
     events,
     counts: countEvents(events),
     kept: createRetryableEvents<AcceptedEvent>(events),
-    deliveries: new SeenDeliveries(),
-    eventNames: new SeenDeliveries(),
+    deliveries: new SeenDeliveries(undefined, journal),
+    eventNames: new SeenDeliveries(undefined, journal),
     rateLimits: createRateLimits(),
-    budgets: new RunBudgets(),
+    budgets: new RunBudgets(journal),
     groups: new EventGroups(events),
     progress: createProgress(),
     messages: new OwnMessages(),

@@ -1,50 +1,31 @@
 import { hash } from 'node:crypto'
-import {
-  closeSync,
-  constants,
-  fsyncSync,
-  openSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
 import type { WebhookSource } from '../../shared/config/source.ts'
-import { DoorwardError } from '../../shared/errors.ts'
-import { readSecretFile, systemReason } from '../../shared/home/home.ts'
 import { BoundedMap } from '../util/collections.ts'
+import { LineFile } from '../util/line-file.ts'
 
 /** Limited by number, as a clock can be wrong; more than any sender delivers since the oldest cursor. */
 const maxFinished = 20_000
-/** The file is written again when it has this many more lines than it needs. */
-const spareLines = 5000
-/** Several times what that many lines need. */
-const maxBytes = 16 * 1024 * 1024
 
 /**
  * The file remembers up to which time each hook was read, and hashes of the deliveries since then that were
- * accepted or are finished. Each step appends a line, so a kill loses at most the step in progress. A line
- * that was cut off is ignored.
+ * accepted or are finished.
  */
 export class Journal {
-  readonly #file: string
+  readonly #file: LineFile
   readonly #cursors = new Map<string, number>()
   /** The oldest first. */
   readonly #finished = new BoundedMap<string, true>(maxFinished)
   /** Deliveries that this daemon accepted and has not finished. */
   readonly #taken = new BoundedMap<string, true>(maxFinished)
-  #lines = 0
 
   private constructor(file: string) {
-    this.#file = file
+    this.#file = new LineFile(file)
   }
 
   /** Throws `home-insecure`, `home-unusable`. */
   static async open(file: string): Promise<Journal> {
     const journal = new Journal(file)
-    const text = (await readSecretFile(file, maxBytes)) ?? ''
-    const lines = text.split('\n')
-    for (const line of lines) journal.#read(line)
-    journal.#lines = lines.length
+    for (const line of await journal.#file.read()) journal.#read(line)
     return journal
   }
 
@@ -95,46 +76,16 @@ export class Journal {
   }
 
   #append(lines: readonly string[]): void {
-    try {
-      this.#lines += lines.length
-      const needed = this.#cursors.size + this.#finished.size + this.#taken.size
-      if (this.#lines > needed + spareLines) this.#rewrite()
-      else this.#write(lines)
-    } catch (error) {
-      const message = `cannot write ${this.#file}: ${systemReason(error)}`
-      throw new DoorwardError('home-unusable', message, { cause: error })
-    }
+    const count = this.#cursors.size + this.#finished.size + this.#taken.size
+    this.#file.append(lines, { count, list: () => this.#list() })
   }
 
-  #write(lines: readonly string[]): void {
-    const { O_APPEND, O_CREAT, O_WRONLY, O_NOFOLLOW } = constants
-    const file = openSync(this.#file, O_APPEND | O_CREAT | O_WRONLY | (O_NOFOLLOW ?? 0), 0o600)
-    try {
-      // The line before may have been cut off.
-      writeFileSync(file, `\n${lines.join('\n')}\n`)
-    } finally {
-      closeSync(file)
-    }
-  }
-
-  /** Synchronous, so that no line is appended to the file that is replaced. */
-  #rewrite(): void {
-    const lines = [
+  #list(): string[] {
+    return [
       ...[...this.#cursors].map(([key, ms]) => toCursorLine(key, ms)),
       ...[...this.#finished.keys()].map((key) => `finished ${key}`),
       ...[...this.#taken.keys()].map((key) => `taken ${key}`),
     ]
-    const temporary = `${this.#file}.${process.pid}.tmp`
-    rmSync(temporary, { force: true })
-    const file = openSync(temporary, 'wx', 0o600)
-    try {
-      writeFileSync(file, `${lines.join('\n')}\n`)
-      fsyncSync(file)
-    } finally {
-      closeSync(file)
-    }
-    renameSync(temporary, this.#file)
-    this.#lines = lines.length
   }
 }
 

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import { BoundedMap } from '../util/collections.ts'
+import { type DayJournal, toDigest } from '../util/day-journal.ts'
 
 /** How long a delivery is remembered. */
 const rememberedMs = 24 * 3_600_000
@@ -52,22 +53,37 @@ type Seen = { readonly eventId: string; readonly atMs: number }
 
 /**
  * Deliveries that wait, run or are done, so that none runs twice: for 24 hours, and the newest 10,000
- * of each webhook, so that a flood at one webhook cannot push out those of another. In memory only.
+ * of each webhook, so that a flood at one webhook cannot push out those of another. In memory, and those that
+ * are settled also in `journal`, for the next start.
  */
 export class SeenDeliveries {
   readonly #max: number
+  readonly #journal: DayJournal | undefined
   /** The oldest of each webhook first. */
   readonly #byWebhook = new Map<string, BoundedMap<string, Seen>>()
 
-  constructor(max = maxRemembered) {
+  constructor(max = maxRemembered, journal?: DayJournal) {
     this.#max = max
+    this.#journal = journal
   }
 
   /** The event that this delivery became, while it is remembered. */
-  eventFor({ webhook, hash, bodyHash }: DeliveryKey, nowMs: number): string | undefined {
+  eventFor(key: DeliveryKey, nowMs: number): string | undefined {
+    const { webhook, hash, bodyHash } = key
     const ofWebhook = this.#byWebhook.get(webhook)
     const seen = ofWebhook?.get(hash) ?? (bodyHash && ofWebhook?.get(bodyHash))
-    return seen && nowMs - seen.atMs < rememberedMs ? seen.eventId : undefined
+    if (seen) return nowMs - seen.atMs < rememberedMs ? seen.eventId : undefined
+    if (!this.#journal) return undefined
+    for (const digest of digestsOf(key)) {
+      const eventId = this.#journal.find(digest)
+      if (eventId !== undefined) return eventId
+    }
+    return undefined
+  }
+
+  /** Remembers it for the next start too. Not before it is done, as a crash loses what waits and runs. */
+  settle(key: DeliveryKey, value: string): void {
+    for (const digest of digestsOf(key)) this.#journal?.remember(digest, value)
   }
 
   /** Remembers a delivery as the newest of its webhook. */
@@ -83,6 +99,7 @@ export class SeenDeliveries {
     const ofWebhook = this.#byWebhook.get(key.webhook)
     for (const hash of hashesOf(key))
       if (ofWebhook?.get(hash)?.eventId === eventId) ofWebhook.delete(hash)
+    for (const digest of digestsOf(key)) this.#journal?.forget(digest, eventId)
   }
 
   /** All that is remembered, the oldest of each webhook first. */
@@ -104,3 +121,6 @@ export class SeenDeliveries {
 
 const hashesOf = ({ hash, bodyHash }: DeliveryKey): readonly string[] =>
   bodyHash === undefined ? [hash] : [hash, bodyHash]
+
+const digestsOf = (key: DeliveryKey): readonly string[] =>
+  hashesOf(key).map((hash) => toDigest(key.webhook, hash))

@@ -158,7 +158,9 @@ const createToJob = (
       change(changes)
       isOver = true
       // The sender may deliver it again, and then it runs.
-      if (isForSender(changes) && delivery) deliveries.forget(delivery, id)
+      if (delivery)
+        if (isForSender(changes)) deliveries.forget(delivery, id)
+        else deliveries.settle(delivery, id)
       // Of an event that is over, only `KeptPayloads` keeps it, within a limit.
       if (isForSender(changes) && payload) kept.keep(id, { ...latest, payload: undefined })
     }

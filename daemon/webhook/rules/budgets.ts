@@ -1,6 +1,7 @@
 import type { StatusProblem } from '../../../shared/api.ts'
 import type { Rate } from '../../../shared/text.ts'
 import type { Webhook } from '../../../shared/config/webhook.ts'
+import { type DayJournal, toDigest } from '../../util/day-journal.ts'
 
 type Runs = {
   readonly rate: Rate
@@ -23,10 +24,16 @@ export type Limited = {
 /** Counts the runs of each rule with `max_runs`: in any hour or day there are no more. */
 export class RunBudgets {
   readonly #byRule = new Map<string, Runs>()
+  readonly #journal: DayJournal | undefined
+
+  /** `journal` remembers the runs for the next start: a crash loop must not have a new budget each time. */
+  constructor(journal?: DayJournal) {
+    this.#journal = journal
+  }
 
   /** How many runs are left; undefined for a rule without `max_runs`. */
   left(rule: Limited, nowMs: number): number | undefined {
-    const runs = this.#runsOf(rule)
+    const runs = this.#runsOf(rule, nowMs)
     if (!runs) return undefined
     removeOld(runs, nowMs)
     return Math.max(0, runs.rate.count - runs.times.length)
@@ -39,20 +46,22 @@ export class RunBudgets {
 
   /** Counts a run. */
   count(rule: Limited, nowMs: number): void {
-    const runs = this.#runsOf(rule)
+    const runs = this.#runsOf(rule, nowMs)
     if (!runs) return
     runs.times.push(nowMs)
+    this.#journal?.noteRun(toDigest(toKey(rule)))
     runs.isUsedUp = false
   }
 
   /** Takes the newest run back, which another event replaced before it began. */
   giveBack(rule: Limited): void {
-    this.#runsOf(rule)?.times.pop()
+    if (this.#byRule.get(toKey(rule))?.times.pop() === undefined) return
+    this.#journal?.giveBackRun(toDigest(toKey(rule)))
   }
 
   /** Notes that an event was filtered because no run is left; true for the first since the last run. */
   noteFiltered(rule: Limited): boolean {
-    const runs = this.#runsOf(rule)
+    const runs = this.#byRule.get(toKey(rule))
     if (!runs || runs.isUsedUp) return false
     runs.isUsedUp = true
     return true
@@ -64,7 +73,7 @@ export class RunBudgets {
       rules.flatMap(({ name, maxRuns }) => {
         const rule = { path, name, maxRuns }
         if (!enabled || !maxRuns || !this.isOver(rule, nowMs)) return []
-        if (!this.#runsOf(rule)?.isUsedUp) return []
+        if (!this.#byRule.get(toKey(rule))?.isUsedUp) return []
         return [
           {
             code: 'over-budget',
@@ -91,15 +100,22 @@ export class RunBudgets {
   }
 
   /** A changed limit counts the runs of before; undefined for a rule without one. */
-  #runsOf(rule: Limited): Runs | undefined {
+  #runsOf(rule: Limited, nowMs: number): Runs | undefined {
     const { maxRuns: rate } = rule
     if (!rate) return undefined
     const key = toKey(rule)
     const known = this.#byRule.get(key)
     if (known?.rate.count === rate.count && known.rate.perMs === rate.perMs) return known
-    const runs = { rate, times: known?.times ?? [], isUsedUp: false }
+    const runs = { rate, times: known?.times ?? this.#readRuns(key, nowMs), isUsedUp: false }
     this.#byRule.set(key, runs)
     return runs
+  }
+
+  /** The runs before the last start, as times of this process. */
+  #readRuns(key: string, nowMs: number): number[] {
+    const wallMs = Date.now()
+    const times = this.#journal?.runsOf(toDigest(key)) ?? []
+    return times.map((ms) => nowMs - (wallMs - ms))
   }
 }
 

@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
+import { once } from 'node:events'
+import { readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { EventDetail, EventRecord, WebhookSummary } from '../../../shared/api.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'
 import { type Reply, send } from '../../support/servers/http.ts'
@@ -70,6 +73,33 @@ webhooks:
     const { webhooks } = await daemon.client.get<{ webhooks: WebhookSummary[] }>('/webhooks')
     const { counts } = webhooks.find(({ path }) => path === '/signed') ?? {}
     assert.deepEqual([counts?.accepted, counts?.duplicate, counts?.done], [1, 1, 1])
+  })
+
+  it('is a duplicate after a stop and a crash, if its event is done', async () => {
+    const done = is(await post('/signed', 'b', named('stopped')), 'accepted')
+    assert.equal((await untilFinished(daemon, done)).state, 'done')
+    const { home } = daemon
+    assert.equal(await daemon.stop(), 0)
+    daemon = await startDaemon({ home })
+    const again = is(await post('/signed', 'b', named('stopped')), 'duplicate')
+    assert.equal((await event(again)).detail, `the same delivery as ${done}`)
+    // What a crash interrupts, the sender may deliver again.
+    is(await post('/slow', 'crash', named('crash')), 'accepted')
+    await reports.next()
+    const ended = once(daemon.process, 'exit')
+    daemon.process.kill('SIGKILL')
+    await ended
+    daemon.client.close()
+    daemon = await startDaemon({ home })
+    is(await post('/signed', 'b', named('stopped')), 'duplicate')
+    const repeated = is(await post('/slow', 'crash', named('crash')), 'accepted')
+    const run = await reports.next()
+    run.release()
+    assert.equal((await untilFinished(daemon, repeated)).state, 'done')
+    const text = await readFile(join(home.run, 'last-day'), 'utf8')
+    for (const word of ['stopped', 'crash', '/signed', 'pull_request'])
+      assert.ok(!text.includes(word), word)
+    assert.equal((await stat(join(home.run, 'last-day'))).mode & 0o777, 0o600)
   })
 
   it('is accepted once of many at the same time', async () => {

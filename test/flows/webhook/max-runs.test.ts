@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { EventDetail, Status } from '../../../shared/api.ts'
 import { type Explanation, explanationSchema } from '../../../shared/api-explain.ts'
 import { run } from '../../cli/support/cli.ts'
@@ -84,5 +86,32 @@ webhooks:
     assert.equal(await daemon.stop(), 0)
     const log = await readFile(daemon.home.log, 'utf8')
     assert.equal(log.split('is used up').length - 1, 1, log)
+  })
+
+  it('counts the runs before a stop and before a crash', async () => {
+    const { home } = daemon
+    const left = async () => (await explain())?.[0]
+    const usedUp = ['some', { limit: '2/hour', left: 0, isUsedUp: true }]
+    daemon = await startDaemon({ home })
+    assert.deepEqual(await left(), usedUp)
+    const over = (await post())['events'] as { status: string; rule: string }[]
+    assert.deepEqual(
+      over.map(({ status, rule }) => [status, rule]),
+      [
+        ['accepted', 'all'],
+        ['filtered', 'some'],
+      ],
+    )
+    const ended = once(daemon.process, 'exit')
+    daemon.process.kill('SIGKILL')
+    await ended
+    daemon.client.close()
+    daemon = await startDaemon({ home })
+    assert.deepEqual(await left(), usedUp)
+    assert.equal(await daemon.stop(), 0)
+    assert.match(
+      await readFile(join(home.run, 'last-day'), 'utf8'),
+      /^(\n*run [\w-]{43} \d+ \.\n){2}$/,
+    )
   })
 })
