@@ -46,6 +46,8 @@ export const buildBwrap = (room: Room): string[] => {
   const isSystem = (path: string) => system.some((folder) => isInside(path, folder))
   const isShown = (path: string) =>
     isSystem(path) && !isInside(path, userHome) && !isInside(path, doorwardHome)
+  const isLinkShown = (path: string) =>
+    isShown(path) || systemFiles.some((file) => isInside(path, file))
   const isRoot = process.getuid?.() === 0
   const asUser = isRoot ? ['--uid', ordinaryId, '--gid', ordinaryId] : []
   const namespaces = [...bwrapNamespaces, ...asUser, ...(room.network ? [] : ['--unshare-net'])]
@@ -63,7 +65,7 @@ export const buildBwrap = (room: Room): string[] => {
     ['--proc', '/proc', '--dev', '/dev'],
     ...(isRoot ? systemSettings : []).map((path) => ['--ro-bind-try', path, path]),
     ...empty.map(makeEmpty),
-    ...[...room.links].map(([at, to]) => (isShown(at) ? [] : ['--symlink', to, at])),
+    ...[...room.links].map(([at, to]) => (isLinkShown(at) ? [] : ['--symlink', to, at])),
     ...room.read.map((path) => (isShown(path) ? [] : ['--ro-bind-try', path, path])),
     ...[...room.write].map(([at, what]) => ['--bind-try', what, at]),
     ...room.hidden.map((path) => coverPath(path)),

@@ -1,4 +1,4 @@
-import { open, realpath, stat } from 'node:fs/promises'
+import { open, readlink, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join, resolve, sep } from 'node:path'
 import { findProgram } from '../../../shared/agents/detect.ts'
 import type { CliKind } from '../../../shared/agents/clis.ts'
@@ -54,8 +54,9 @@ export const listProgramFiles = async (
   depth = 0,
 ): Promise<ProgramFiles> => {
   const real = await realpath(path)
-  const links = new Map(path === real ? [] : [[path, real]])
-  const paths = new Set([real, ...(await listPackages(path, real))])
+  const places = [...new Set([...(await followLinks(path)), real])]
+  const links = new Map(places.filter((place) => place !== real).map((place) => [place, real]))
+  const paths = new Set([real, ...(await listPackages(places, real))])
   const interpreter = await readInterpreter(real, searchPath)
   if (interpreter === undefined || depth === maxInterpreters) return { links, paths }
   const more = await listProgramFiles(interpreter, searchPath, depth + 1)
@@ -65,13 +66,29 @@ export const listProgramFiles = async (
   }
 }
 
-const listPackages = async (path: string, real: string): Promise<string[]> => {
+/**
+ * The paths that a link leads through. The Python of a virtual environment is often a link into a folder that is
+ * itself a link, such as `cpython-3.11` to `cpython-3.11.7`.
+ */
+const followLinks = async (path: string): Promise<string[]> => {
+  const places = [path]
+  for (let at = path; ;) {
+    const target = await readlink(at).catch(() => undefined)
+    if (target === undefined) return places
+    // In the sandbox a folder that is a link outside is a folder, so a relative link may lead to another place.
+    places.push(resolve(dirname(at), target))
+    at = resolve(await realpath(dirname(at)), target)
+    places.push(at)
+  }
+}
+
+const listPackages = async (places: readonly string[], real: string): Promise<string[]> => {
   const packages = `${sep}node_modules${sep}`
   const at = real.indexOf(packages)
   if (at !== -1) return [real.slice(0, at + packages.length - 1)]
   const folders: string[] = []
   // A Python in a virtual environment is a link to that of the system.
-  for (const place of new Set([path, real])) {
+  for (const place of places) {
     if (basename(dirname(place)) !== 'bin') continue
     const root = dirname(dirname(place))
     if (await exists(join(root, 'pyvenv.cfg'))) folders.push(root)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { chmod, copyFile, mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
+import { chmod, copyFile, mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { delimiter, dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { runCli } from '../../../daemon/agents/cli-agent.ts'
@@ -114,6 +114,29 @@ console.log(JSON.stringify({ type: 'turn.completed' }))`,
     await symlink(join(venv, 'bin', 'llm'), join(person, '.local', 'bin', 'llm'))
     const PATH = [join(person, '.local', 'bin'), process.env['PATH']].join(delimiter)
     assert.equal((await cli('llm', { PATH })).text.trim(), 'part-canary')
+  })
+
+  it('runs the Python of a virtual environment that is a link through a folder of another version', async () => {
+    const [folder, venv] = [join(person, 'opt'), join(person, 'proj', '.venv')]
+    const python = join(venv, 'bin', 'python')
+    for (const path of [join(folder, 'py-3.11.7', 'bin'), dirname(python)])
+      await mkdir(path, { recursive: true })
+    await copyFile(process.execPath, join(folder, 'py-3.11.7', 'bin', 'python3.11'))
+    await scriptIn(join(folder, 'py-3.11.7', 'lib'), 'base.js', "exports.name = 'base-canary'")
+    await symlink('py-3.11.7', join(folder, 'py-3.11'))
+    await scriptIn(join(venv, 'lib'), 'part.js', "exports.name = 'part-canary'")
+    await writeFile(join(venv, 'pyvenv.cfg'), `home = ${join(folder, 'py-3.11', 'bin')}\n`)
+    const targets = ['py-3.11/bin/python3.11', 'py-3.11.7/bin/python3.11']
+    for (const target of targets.map((path) => join(folder, path))) {
+      await rm(python, { force: true })
+      await symlink(target, python)
+      const base = join(dirname(target), '..', 'lib', 'base.js')
+      const load = `console.log(require('${venv}/lib/part.js').name, require('${base}').name)\n`
+      const tool = await scriptIn(join(venv, 'bin'), 'tool', `#!${python}\n${load}`)
+      const agent = await scriptIn(join(person, 'proj'), 'agent.js', load)
+      for (const argv of [[python, agent], [tool]])
+        assert.equal((await command(argv)).text.trim(), 'part-canary base-canary')
+    }
   })
 
   it('gives a program its login, and no more of what it has stored', async () => {
