@@ -73,9 +73,15 @@ const fullHash = /^([0-9a-f]{40}|[0-9a-f]{64})$/
 
 export const isHash = (text: string): boolean => fullHash.test(text)
 
+/** The branch that a server has as its default. */
+export const defaultBranch = 'HEAD'
+
+/** The hash in an event of what did not exist before, or does not exist any more. */
+const isZero = (text: string): boolean => /^0{40,64}$/.test(text)
+
 /** The name of a branch or tag, a full ref, or a full hash. Throws `workspace-invalid`, without the value. */
 export const checkRef = (text: string, what: 'ref' | 'base'): string => {
-  if (/^0{40,64}$/.test(text))
+  if (isZero(text))
     throw new DoorwardError('workspace-ref-not-found', `the ${what} of this event was deleted`)
   // git-check-ref-format(1).
   const isName =
@@ -96,11 +102,16 @@ export type Repository = {
 }
 
 /** The arguments of a request for git. Throws `workspace-invalid`, or `workspace-ref-not-found`. */
-export const checkRequest = (request: WorkspaceRequest, gateway: Gateway) => ({
-  ref: checkRef(request.ref, 'ref'),
-  base: request.base === undefined ? undefined : checkRef(request.base, 'base'),
-  repository: findRepository(request, gateway),
-})
+export const checkRequest = ({ base, ...request }: WorkspaceRequest, gateway: Gateway) => {
+  // The event of a new branch has zeros as what was there before.
+  const isNewBranch = base !== undefined && isZero(base)
+  return {
+    ref: checkRef(request.ref, 'ref'),
+    base: isNewBranch ? defaultBranch : base === undefined ? undefined : checkRef(base, 'base'),
+    isNewBranch,
+    repository: findRepository(request, gateway),
+  }
+}
 
 const segment = String.raw`(?!\.{1,2}(?:/|$))[A-Za-z0-9_.][A-Za-z0-9_.~-]{0,254}`
 const shortName = new RegExp(`^(?:${segment}/){1,20}${segment}$`)
@@ -108,7 +119,7 @@ const addressPath = new RegExp(`^/(?:${segment}/){0,20}${segment}$`)
 
 /** Throws `workspace-invalid`, without a value of the event, for what is no repository. */
 export const findRepository = (
-  { repo, fixed, login }: WorkspaceRequest,
+  { repo, fixed, login }: Pick<WorkspaceRequest, 'repo' | 'fixed' | 'login'>,
   gateway: Gateway,
 ): Repository => {
   const hosts = gitHosts(gateway)

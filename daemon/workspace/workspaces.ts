@@ -7,22 +7,19 @@ import { makeAgentFolder, removeFolder } from '../agents/workspace.ts'
 import type { OAuth } from '../oauth/oauth.ts'
 import { commitChanges } from './commit.ts'
 import { createGit, type Git, type Remote } from './git.ts'
-import { fetchCommits, type Mirror, openMirror, toWorkspaceError } from './mirror.ts'
+import { type Commits, fetchCommits } from './fetch.ts'
+import { type Mirror, openMirror, toWorkspaceError } from './mirror.ts'
 import { checkRequest, type Repository, type WorkspaceRequest } from './request.ts'
 import { WorkspaceStore } from './store.ts'
 import { checkOut } from './worktree.ts'
 import type { GitOptions, GitOutput } from './git.ts'
 
 /** The code that one run of an agent sees: a worktree of the mirror of a repository. */
-export type Workspace = {
+export type Workspace = Commits & {
   /** The folder of the worktree. */
   readonly path: string
   /** The repository as the rule names it, with the values of the event. */
   readonly repository: string
-  /** The full hash of `ref`. */
-  readonly head: string
-  /** The full hash of `base`. */
-  readonly base: string | undefined
   /** The mirror. */
   readonly gitDir: string
   /**
@@ -104,7 +101,7 @@ export class Workspaces {
     signal: AbortSignal,
     onCheckout?: () => void,
   ): Promise<Workspace> {
-    const { ref, base, repository } = checkRequest(request, gateway)
+    const { ref, base, isNewBranch, repository } = checkRequest(request, gateway)
     const remote = await this.#toRemote(repository)
     const folder = this.store.folderOf(repository.url, request.depth)
     const { withLock } = this.store
@@ -143,7 +140,7 @@ export class Workspaces {
         repository: request.repo,
         ...commits,
         gitDir: mirror.gitDir,
-        notes: worktree.notes,
+        notes: [...describeStart(commits, isNewBranch), ...worktree.notes],
         git: async (args, options = {}) =>
           named(request.repo, signal, async () => git(args, { ...own, ...options })),
         commit: async (message) =>
@@ -185,6 +182,13 @@ export class Workspaces {
       return { url, protocol }
     }
   }
+}
+
+/** What the owner should know of the comparison of a change. */
+const describeStart = ({ base, start }: Commits, isNewBranch: boolean): string[] => {
+  if (base !== undefined && start === undefined)
+    return ['base and ref have no commit in common: all their files are compared']
+  return isNewBranch ? ['nothing was there before: compared with the default branch'] : []
 }
 
 /** Throws what git, or the file system, says as an error about this repository. */

@@ -3,7 +3,8 @@ import { dirname, sep } from 'node:path'
 import { DoorwardError } from '../../shared/errors.ts'
 import { toPlainLine } from '../../shared/text.ts'
 import type { Git, GitOutput } from './git.ts'
-import type { Commits, Mirror } from './mirror.ts'
+import type { Commits } from './fetch.ts'
+import type { Mirror } from './mirror.ts'
 import { steersAgent } from './steering.ts'
 
 /*

@@ -43,6 +43,7 @@ const allowed: readonly (readonly [file: string, code: string, reason: string])[
   ['daemon/oauth/tokens/keychain.ts', 'toPlainLine(detail) .replace(/', 'messages of the keychain'],
   ['daemon/util/http-retry-after.ts', '/rate limit|abuse/', 'messages of GitHub'],
   ['daemon/webhook/rules/choose.ts', 'title?.replace(/^[\\w ]+ Hook', 'names of events of GitLab'],
+  ['daemon/workspace/fetch.ts', '', 'messages of git'],
   ['daemon/workspace/mirror.ts', '', 'messages of git'],
   ['shared/config/yaml.ts', '', 'messages of the YAML parser'],
   ['shared/liquid-faults.ts', '', 'messages of liquidjs'],

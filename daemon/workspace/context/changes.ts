@@ -1,4 +1,3 @@
-import { GitFailed } from '../git.ts'
 import type { Context, ContextSource } from './source.ts'
 import { cutLines, cutList, formatSize, showName } from './source.ts'
 
@@ -127,8 +126,7 @@ const describeFile = ({ kind, path, before, lines }: ChangedFile): string => {
 const listFiles = async ({
   workspace,
 }: ContextSource): Promise<{ readonly files: readonly ChangedFile[]; readonly from: string }> => {
-  const { git, head, base = head } = workspace
-  const from = await findStart(git, base, head)
+  const { git, head, base = head, start: from = base } = workspace
   const { stdout, cut } = await git(['diff', '--raw', '--numstat', '-z', ...options, from, head], {
     outputLimitBytes: maxListBytes,
   })
@@ -137,21 +135,6 @@ const listFiles = async ({
     .split('\0')
     .slice(0, cut ? -1 : undefined)
   return { files: parseFiles(parts), from }
-}
-
-/** A shallow history may not have the commit where the change began: then `base` itself. */
-const findStart = async (
-  git: ContextSource['workspace']['git'],
-  base: string,
-  head: string,
-): Promise<string> => {
-  try {
-    return String((await git(['merge-base', base, head])).stdout).trim()
-  } catch (error) {
-    const { cause } = error as Error
-    if (!(cause instanceof GitFailed && cause.message === '')) throw error
-    return base
-  }
 }
 
 /**

@@ -185,10 +185,38 @@ describe('the context of a change', () => {
     )
   })
 
-  it('compares with base itself where the history is too short', async () => {
-    await pushAll({ 'a.txt': 'a\n' }, { 'b.txt': 'b\n' })
-    const { prompt } = await fill('files', {}, await prepare({ depth: 1 }))
+  it('begins where the branch began, whatever the depth', async () => {
+    await pushAll({ 'old.txt': 'old\n' }, { 'older.txt': 'x\n' })
+    const start = await server.git('rev-parse', 'HEAD')
+    await server.push({ 'a.txt': 'a\n' }, { to: 'refs/heads/change' })
+    await server.push({ 'b.txt': 'b\n' }, { to: 'refs/heads/change' })
+    await server.git('reset', '--quiet', '--hard', start)
+    base = await server.push({ 'main-only.txt': 'x\n', 'old.txt': 'new\n' })
+    const workspace = await prepare({ ref: 'change', base, depth: 1 })
+    const { prompt, notes } = await fill('files', {}, workspace)
     assert.equal(prompt, 'added a.txt (+1 -0)\nadded b.txt (+1 -0)\n')
+    assert.deepEqual([workspace.start, ...workspace.notes, ...notes], [start])
+    assert.equal((await fill('diff', {}, workspace)).prompt.split('diff --git').length, 3)
+  })
+
+  it('compares all files, and says so, where two histories never meet', async () => {
+    await server.git('checkout', '--quiet', '--orphan', 'other')
+    await server.push({ 'a.txt': 'a\n', 'hello.txt': undefined }, { to: 'refs/heads/other' })
+    const workspace = await prepare({ ref: 'other', depth: 1 })
+    const { prompt } = await fill('files', {}, workspace)
+    assert.equal(prompt, 'added a.txt (+1 -0)\ndeleted hello.txt (+0 -1)\n')
+    assert.match(workspace.notes.join(), /no commit in common/)
+  })
+
+  it('is compared with the default branch in the first push of a branch', async () => {
+    const ref = await server.push({ 'a.txt': 'a\n' }, { to: 'refs/heads/new' })
+    const workspace = await prepare({ ref, base: '0'.repeat(40) })
+    const { prompt } = await fill('files', {}, workspace)
+    assert.equal(prompt, 'added a.txt (+1 -0)\n')
+    assert.equal(workspace.base, base)
+    assert.deepEqual(workspace.notes, [
+      'nothing was there before: compared with the default branch',
+    ])
   })
 
   it('is fenced, and hides nothing of the change', async () => {

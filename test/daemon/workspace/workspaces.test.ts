@@ -132,6 +132,19 @@ describe('a workspace', () => {
     await named.release()
   })
 
+  it('takes a branch before a tag of its name, and a tag where there is no branch', async () => {
+    const tagged = await server.git('rev-parse', 'HEAD')
+    await server.git('push', '--quiet', 'origin', 'HEAD:refs/tags/main', 'HEAD:refs/tags/v1')
+    const head = await server.push({ 'a.txt': 'a' })
+    const { prepare } = await prepareIn(server)
+    const workspace = await prepare(request(server.url, { ref: 'main', base: 'v1' }))
+    assert.deepEqual([workspace.head, workspace.base], [head, tagged])
+    await workspace.release()
+    const named = await prepare(request(server.url, { ref: 'refs/tags/main' }))
+    assert.equal(named.head, tagged)
+    await named.release()
+  })
+
   it('fails where the branch was deleted or the commit was pushed over', async () => {
     const { prepare, home } = await prepareIn(server)
     const deleted = '0'.repeat(40)
