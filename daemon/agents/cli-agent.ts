@@ -89,7 +89,7 @@ const renewLogin = async (
   }
   const control = new AbortController()
   const stop = () => control.abort('immediately')
-  // Whoever cancels the event does not want to lose the login.
+  // Cancelling the event must not lose the login.
   const { signal } = control
   const clean = { ...context, workspace: undefined, variables: {}, signal }
   let renewed: LoginFile | undefined

@@ -5,7 +5,11 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { delimiter, dirname, join } from 'node:path'
 import { runCli } from '../../daemon/agents/cli-agent.ts'
-import { type LoginKind, takeRenewed } from '../../daemon/agents/logins/login-file.ts'
+import {
+  type LoginKind,
+  takeRenewed,
+  withoutRefreshTokens,
+} from '../../daemon/agents/logins/login-file.ts'
 import { runProcess } from '../../daemon/agents/process.ts'
 import { cancelled } from '../../daemon/util/concurrency.ts'
 import type { CliAgent } from '../../shared/agents/schema.ts'
@@ -315,6 +319,21 @@ describe('a login that a program renewed', () => {
 
   it('is taken where it is a later one of the same account, and nothing else with it', () => {
     assert.deepEqual(take(later), { openai: later, other })
+  })
+
+  it('has its refresh token in no copy, also where its end is not known', () => {
+    const copilot = { type: 'oauth', access: '', refresh: 'gho_1', expires: 0 }
+    assert.deepEqual(withoutRefreshTokens('opencode', { openai: login, copilot }), {
+      openai: { ...login, refresh: '' },
+      copilot,
+    })
+    const opaque = { access_token: 'opaque', refresh_token: 'one' }
+    const empty = { access_token: 'opaque', refresh_token: '' }
+    assert.deepEqual(withoutRefreshTokens('codex', { tokens: opaque }), { tokens: empty })
+    assert.deepEqual(
+      withoutRefreshTokens('claude', { claudeAiOauth: { refreshToken: 'one' }, other: 'secret' }),
+      { claudeAiOauth: { refreshToken: '' } },
+    )
   })
 
   it('is left where it is none, ends earlier, or is of another account or kind', () => {

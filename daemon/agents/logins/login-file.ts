@@ -10,7 +10,7 @@ import { parseJson } from '../../util/payload-path.ts'
  * Codex: { tokens: { id_token, access_token (a JWT), refresh_token, account_id }, last_refresh, OPENAI_API_KEY }
  * OpenCode, by provider: { openai: { type: 'oauth', access, refresh, expires, accountId }, … }
  *
- * Gemini CLI is not among them: the refresh tokens of Google stay as they are.
+ * Gemini CLI is not among them: Google gives no new refresh tokens, so its copy needs no renewal here.
  */
 
 export type LoginKind = 'claude' | 'codex' | 'opencode'
@@ -33,8 +33,8 @@ const members: Readonly<Record<LoginKind, Members>> = {
   opencode: { access: 'access', refresh: 'refresh', ends: 'expires' },
 }
 
-/** Logins of MCP servers and secrets of plugins stay with the owner. */
-const otherSecrets: readonly string[] = ['mcpOAuth', 'mcpOAuthClientConfig', 'pluginSecrets']
+/** Claude Code also keeps logins of MCP servers and secrets of plugins there: these stay with the owner. */
+const claudeKeys: readonly string[] = ['claudeAiOauth', 'organizationUuid']
 
 /** A JWT that ended in 1970. */
 const endedToken = 'eyJhbGciOiJub25lIn0.eyJleHAiOjF9.x'
@@ -73,7 +73,6 @@ const readLogin = (kind: LoginKind, file: LoginFile, key: string): Login | undef
   const [accessToken, refreshToken] = [value[access], value[refresh]]
   if (typeof accessToken !== 'string' || typeof refreshToken !== 'string') return undefined
   const endsAt = ends === undefined ? readEnd(accessToken) : value[ends]
-  // OpenCode writes 0 for a login that does not end.
   if (refreshToken === '' || typeof endsAt !== 'number' || endsAt <= 0) return undefined
   return { key, refreshToken, endsAt }
 }
@@ -86,28 +85,23 @@ const readEnd = (token: string): number | undefined => {
 
 /** The file without refresh tokens: nothing in it is worth more than the time that its tokens have left. */
 export const withoutRefreshTokens = (kind: LoginKind, file: LoginFile): LoginFile =>
-  changeLogins(kind, file, () => ({ [members[kind].refresh]: '' }))
+  asEnded(kind, file, [])
 
 /** The file with the refresh tokens of these logins alone, as if their access tokens had ended. */
 export const asEnded = (kind: LoginKind, file: LoginFile, due: readonly Login[]): LoginFile => {
   const { access, refresh, ends } = members[kind]
   const ended = ends === undefined ? { [access]: endedToken } : { [ends]: longAgo }
-  const isDue = (key: string) => due.some((login) => login.key === key)
-  return changeLogins(kind, file, (key) => (isDue(key) ? ended : { [refresh]: '' }))
-}
-
-const changeLogins = (
-  kind: LoginKind,
-  file: LoginFile,
-  change: (key: string) => LoginFile,
-): LoginFile => {
-  const names = listLogins(kind, file).map(({ key }) => key)
+  const change = ([key, value]: [string, unknown]): [string, unknown] => {
+    if (!isObject(value) || typeof value[refresh] !== 'string') return [key, value]
+    // OpenCode has the token of GitHub Copilot there, which does not end.
+    if (kind === 'opencode' && value['expires'] === 0) return [key, value]
+    const isDue = due.some((login) => login.key === key)
+    return [key, { ...value, ...(isDue ? ended : { [refresh]: '' }) }]
+  }
   return Object.fromEntries(
     Object.entries(file)
-      .filter(([key]) => !otherSecrets.includes(key))
-      .map(([key, value]) =>
-        names.includes(key) && isObject(value) ? [key, { ...value, ...change(key) }] : [key, value],
-      ),
+      .filter(([key]) => kind !== 'claude' || claudeKeys.includes(key))
+      .map(change),
   )
 }
 

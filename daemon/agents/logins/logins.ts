@@ -197,7 +197,7 @@ export class LoginRenewals {
     )
   }
 
-  /** Not again at once, also where a login lasts shorter than a run; after failures later each time. */
+  /** Waits before the next attempt, also where a login is shorter than a run; longer after each failure. */
   #note(owner: string, due: readonly Login[], current: readonly Login[]): void {
     this.#refused.delete(owner)
     for (const before of due) {
