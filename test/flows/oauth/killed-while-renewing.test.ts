@@ -96,6 +96,8 @@ describe('a daemon that is killed while it refreshes tokens', function () {
       JSON.stringify({
         version: 1,
         provider,
+        // As it is once the login is tied to its server: the first write of a start is that of the refresh.
+        server: { issuer: server.issuer },
         account: null,
         scopes: ['openid', 'email'],
         tokenType: 'Bearer',
