@@ -76,6 +76,12 @@ export const providerSchema = z.strictObject({
   client_secret_env: environmentName
     .optional()
     .describe('Environment variable with the client secret. Default: that of the last login.'),
+  token_auth: z
+    .enum(['basic', 'post'])
+    .optional()
+    .describe(
+      'How the client secret is sent: by HTTP Basic, or in the body. Default: as discovered, and the other way where the client is refused.',
+    ),
   redirect_host: z
     .enum(['127.0.0.1', 'localhost'])
     .optional()

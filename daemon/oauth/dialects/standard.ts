@@ -1,6 +1,6 @@
 import { processRevocationResponse, revocationRequest } from 'oauth4webapi'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { clientAuthentication } from '../providers/client-store.ts'
+import { clientAuthentication } from '../providers/client-proof.ts'
 import { getOAuthError } from '../providers/errors.ts'
 import { askProvider, refusedBy } from '../providers/request.ts'
 import {

@@ -1,5 +1,6 @@
 import { customFetch } from 'oauth4webapi'
 import { DoorwardError } from '../../../shared/errors.ts'
+import { withOtherProof } from '../providers/client-proof.ts'
 import { type Endpoints, keyPairAlgorithms } from '../providers/discovery.ts'
 import { jsonObjectIn, requestOptions } from '../providers/request.ts'
 import type { Dialect } from './dialect.ts'
@@ -7,16 +8,19 @@ import type { Dialect } from './dialect.ts'
 /** The options of a request to the token or revocation endpoint, with the headers and body of this provider. */
 export const tokenRequestOptions = (
   endpoint: string,
-  { quirks }: Endpoints,
+  { server, quirks }: Endpoints,
   signal: AbortSignal,
 ) => {
   const options = requestOptions(endpoint, signal)
-  const fetchAsJson = async (url: string, init: RequestInit): Promise<Response> =>
-    options[customFetch](url, withJsonBody(init))
+  const send = async (url: string, init: RequestInit): Promise<Response> =>
+    options[customFetch](url, quirks?.requestBody === 'json' ? withJsonBody(init) : init)
   return {
     ...options,
     ...(quirks?.headers && { headers: { ...quirks.headers } }),
-    ...(quirks?.requestBody === 'json' && { [customFetch]: fetchAsJson }),
+    [customFetch]:
+      quirks?.clientAuthentication === undefined
+        ? withOtherProof(send, endpoint === server.revocation_endpoint)
+        : send,
   }
 }
 

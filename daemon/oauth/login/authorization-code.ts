@@ -13,7 +13,8 @@ import {
   tokenRequestOptions,
   withTenantIssuer,
 } from '../dialects/token-endpoint.ts'
-import { type Client, clientAuthentication } from '../providers/client-store.ts'
+import { clientAuthentication } from '../providers/client-proof.ts'
+import type { Client } from '../providers/client-store.ts'
 import type { Endpoints } from '../providers/discovery.ts'
 import { providerError, type Refusal } from '../providers/errors.ts'
 import type { Provider } from '../providers/providers.ts'

@@ -14,7 +14,8 @@ import {
   tokenRequestOptions,
   withTenantIssuer,
 } from '../dialects/token-endpoint.ts'
-import { type Client, clientAuthentication } from '../providers/client-store.ts'
+import { clientAuthentication } from '../providers/client-proof.ts'
+import type { Client } from '../providers/client-store.ts'
 import type { Endpoints } from '../providers/discovery.ts'
 import {
   getOAuthError,
@@ -23,7 +24,7 @@ import {
   refusalError,
 } from '../providers/errors.ts'
 import type { Provider } from '../providers/providers.ts'
-import { isSafeAddress, jsonObjectIn, requestOptions } from '../providers/request.ts'
+import { isSafeAddress, jsonObjectIn } from '../providers/request.ts'
 import { type Grant, toGrant } from '../tokens/token-record.ts'
 
 export type DeviceClient = {
@@ -63,7 +64,7 @@ export const requestDeviceCode = async (
       wireClient,
       getClientAuthentication(from),
       parameters,
-      requestOptions(endpoint, signal),
+      tokenRequestOptions(endpoint, endpoints, signal),
     )
     // GitHub's answer to an unknown client.
     if (response.status === 404) throw refusalError(refused, { code: 'invalid_client' })

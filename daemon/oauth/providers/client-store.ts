@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs'
 import { readdir, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type ClientAuth, ClientSecretPost, None } from 'oauth4webapi'
 import { z } from 'zod'
 import type { StartLogin } from '../../../shared/api.ts'
 import { listSecrets } from '../../../shared/config/environment.ts'
@@ -10,7 +9,6 @@ import type { Gateway } from '../../../shared/config/schema.ts'
 import { DoorwardError, systemCode } from '../../../shared/errors.ts'
 import { syncFolder, writeFileAtomic } from '../../../shared/home/files.ts'
 import { type Home, readSecretFile } from '../../../shared/home/home.ts'
-import type { Endpoints } from './discovery.ts'
 import {
   describeServer,
   findOtherAddress,
@@ -214,44 +212,3 @@ const getRedirectUri = (
   const { origin } = new URL(`http://${redirectHost}:${own}`)
   return `${origin.replace(/:0$/, '')}${redirectPath}`
 }
-
-/**
- * How the client authenticates: by secret in the body, unless the server supports only Basic. A client
- * without a secret names its id; where the server's list of methods has Basic and not `none`, also by Basic
- * with an empty secret (RFC 6749 section 2.3.1).
- */
-export const clientAuthentication = (
-  { clientSecret }: Client,
-  { server }: Endpoints,
-  endpoint: 'token' | 'revocation' = 'token',
-): ClientAuth => {
-  const listed =
-    endpoint === 'revocation' ? server.revocation_endpoint_auth_methods_supported : undefined
-  if (clientSecret === undefined)
-    return listed?.includes('client_secret_basic') && !listed.includes('none')
-      ? clientIdAndBasic
-      : None()
-  const methods = listed ?? server.token_endpoint_auth_methods_supported ?? ['client_secret_post']
-  const onlyBasic =
-    methods.includes('client_secret_basic') && !methods.includes('client_secret_post')
-  return onlyBasic ? clientSecretBasic(clientSecret) : ClientSecretPost(clientSecret)
-}
-
-const clientIdAndBasic: ClientAuth = async (server, client, body, headers) => {
-  await None()(server, client, body, headers)
-  await clientSecretBasic('')(server, client, body, headers)
-}
-
-/**
- * RFC 6749 section 2.3.1. The library's own function also encodes `-`, `.` and `_`, and some servers compare
- * without decoding.
- */
-const clientSecretBasic =
-  (clientSecret: string): ClientAuth =>
-  (_server, { client_id: clientId }, _body, headers) => {
-    const credentials = `${formEncoded(clientId)}:${formEncoded(clientSecret)}`
-    headers.set('authorization', `Basic ${Buffer.from(credentials).toString('base64')}`)
-  }
-
-/** Encodes a value as in `application/x-www-form-urlencoded`: letters, digits and `*-._` are not encoded. */
-const formEncoded = (text: string): string => new URLSearchParams({ '': text }).toString().slice(1)

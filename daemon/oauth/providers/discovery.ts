@@ -77,13 +77,15 @@ const withEndpoints = (provider: Provider, discovered: AuthorizationServer): End
       `the issuer of ${provider.name} names no ${authorization ? 'token' : 'authorization'} endpoint`,
       { hint: `set both endpoints of providers.${provider.key} in gateway.yaml` },
     )
+  const method = provider.quirks.clientAuthentication
   return {
     isIssuerKnown: provider.issuer !== undefined,
     quirks: provider.quirks,
     server: {
       ...discovered,
-      ...(provider.quirks.clientAuthentication && {
-        token_endpoint_auth_methods_supported: [provider.quirks.clientAuthentication],
+      ...(method && {
+        token_endpoint_auth_methods_supported: [method],
+        revocation_endpoint_auth_methods_supported: [method],
       }),
       authorization_endpoint: authorization,
       token_endpoint: token,

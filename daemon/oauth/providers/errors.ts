@@ -213,7 +213,7 @@ const inBrackets = (text: string): string => (text === '' ? '' : ` (${text})`)
 
 /** The client id or the client secret is wrong, or the secret is missing. */
 const clientError = ({ provider, client, device }: RefusedRequest, says: string): DoorwardError => {
-  const { name, title, clientSecretEnv, dialect } = provider
+  const { name, title, clientSecretEnv, tokenAuth, dialect } = provider
   const settings = `the settings of the app${at(provider)}`
   const hasSecret = client.clientSecret !== undefined
   if (device && !hasSecret)
@@ -226,8 +226,9 @@ const clientError = ({ provider, client, device }: RefusedRequest, says: string)
     )
   const message = `${title} does not accept the client id ${hasSecret ? 'and' : 'without a'} secret (${says})`
   const pkce = dialect === 'slack' ? ', or turn on PKCE for the app' : ''
+  const both = tokenAuth === undefined ? 'both' : `both, and token_auth (${tokenAuth}),`
   const first = hasSecret
-    ? `compare both with ${settings}`
+    ? `compare ${both} with ${settings}`
     : `compare the client id with ${settings} and copy its secret${pkce}`
   const options: LoginOptions = { secret: true }
   return clientSecretEnv === undefined

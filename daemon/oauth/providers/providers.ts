@@ -29,6 +29,7 @@ export type Provider = {
   readonly redirectPath: string
   readonly clientId?: string
   readonly clientSecretEnv?: string
+  readonly tokenAuth?: ProviderEntry['token_auth']
   readonly quirks: Quirks
   readonly app: App
   readonly permissionsPage?: string
@@ -116,7 +117,13 @@ const mergeProvider = (
     redirectPath: entry.redirect_path ?? '/callback',
     clientId: entry.client_id,
     clientSecretEnv: entry.client_secret_env,
-    quirks: (entry.issuer === undefined ? requesting?.quirks : undefined) ?? {},
+    tokenAuth: entry.token_auth,
+    quirks: {
+      ...(entry.issuer === undefined && requesting?.quirks),
+      ...(entry.token_auth && {
+        clientAuthentication: `client_secret_${entry.token_auth}` as const,
+      }),
+    },
     app: requesting?.app ?? ownApp,
     permissionsPage: template?.permissionsPage,
     clientPage: template?.clientPage,

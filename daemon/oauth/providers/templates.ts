@@ -17,7 +17,7 @@ export type App = {
 /** How a provider leaves the standard, as data. Every key has a default that is the standard. */
 export type Quirks = {
   /** How a client with a secret authenticates; by default in the body, unless metadata say otherwise. */
-  readonly clientAuthentication?: 'client_secret_basic'
+  readonly clientAuthentication?: 'client_secret_basic' | 'client_secret_post'
   /** The body of requests to the token and revocation endpoint; by default a form. */
   readonly requestBody?: 'json'
   /** Sent with every request to the token, revocation and userinfo endpoint. */

@@ -25,6 +25,8 @@ export type Vendor = {
   /** How id tokens say that they are signed; default RS256. */
   readonly idAlgorithm?: string
   readonly userinfo?: Readonly<Record<string, unknown>>
+  /** What this client is registered for; default all methods of the metadata. */
+  readonly registeredFor?: 'client_secret_basic' | 'client_secret_post'
   /** Whom the revocation endpoint refuses, and how; default who does not prove itself. */
   readonly revocation?: (request: ProviderRequest) => ProviderAnswer | undefined
 }
@@ -61,13 +63,14 @@ export const startCustomProvider = async (
   }
 
   /** How the client proved who it is, or undefined when it did not, or not in a way that is allowed. */
-  const prove = ({ metadata }: Vendor, request: ProviderRequest) => {
+  const prove = ({ metadata, registeredFor }: Vendor, request: ProviderRequest) => {
     const { form } = request
     const [user, password] = basicOf(request)?.map(formDecoded) ?? []
     const how = user === undefined ? (form.has('client_secret') ? 'post' : 'none') : 'basic'
     proofs.push(how)
     if (how === 'none') return form.get('client_id') === client.id ? how : undefined
-    const allowed = metadata['token_endpoint_auth_methods_supported'] ?? ['client_secret_basic']
+    const listed = metadata['token_endpoint_auth_methods_supported'] ?? ['client_secret_basic']
+    const allowed = registeredFor ? [registeredFor] : listed
     if (!(allowed as string[]).includes(`client_secret_${how}`)) return undefined
     const [id, secret] =
       how === 'basic' ? [user, password] : [form.get('client_id'), form.get('client_secret')]

@@ -263,4 +263,64 @@ describe('custom provider by its issuer', () => {
       assert.deepEqual(provider.proofs, [expected])
     }
   })
+
+  /** Without metadata: both endpoints are in gateway.yaml. */
+  const endpointsOf = (origin: string) => ({
+    authorization_endpoint: `${origin}/oauth/authorize`,
+    token_endpoint: `${origin}/oauth/token`,
+    revocation_endpoint: `${origin}/oauth/revoke`,
+  })
+  const onlyBasic = (origin: string) => ({
+    ...gitlab(origin),
+    registeredFor: 'client_secret_basic' as const,
+  })
+  const logOut = async () => (await app.send<Logout>('DELETE', '/oauth/tokens/mine')).body
+
+  it('tries Basic where the secret in the body is refused, for a login and a logout', async () => {
+    for (const entry of [endpointsOf, (issuer: string) => ({ issuer })]) {
+      await startAt(onlyBasic, entry)
+      assert.equal((await logIn()).status, 'authorized')
+      const { accessToken = '', refreshToken = '' } = await record()
+      assert.equal((await logOut()).revokedAtProvider, true)
+      assert.deepEqual([accessToken, refreshToken].map(provider.isAlive), [false, false])
+      assert.deepEqual(provider.proofs.slice(0, 4), ['post', 'basic', 'post', 'basic'])
+    }
+    await startAt(onlyBasic, (issuer) => ({ issuer }))
+    assert.equal((await logInByDevice()).status, 'authorized')
+  })
+
+  it('tries the body where Basic is refused', async () => {
+    const vendor = (origin: string) => ({
+      ...gitlab(origin),
+      metadata: { ...gitlab(origin).metadata, token_endpoint_auth_methods_supported: undefined },
+      registeredFor: 'client_secret_post' as const,
+    })
+    await startAt(vendor, (issuer) => ({ issuer }))
+    assert.equal((await logIn()).status, 'authorized')
+    assert.deepEqual(provider.proofs, ['basic', 'post'])
+  })
+
+  it('sends the secret as token_auth says, and in no other way', async () => {
+    await startAt(onlyBasic, (origin) => ({ ...endpointsOf(origin), token_auth: 'basic' }))
+    assert.equal((await logIn()).status, 'authorized')
+    assert.equal((await logOut()).revokedAtProvider, true)
+    assert.deepEqual(provider.proofs, ['basic', 'basic', 'basic'])
+    await startAt(onlyBasic, (issuer) => ({ issuer, token_auth: 'post' }))
+    const { error } = await logIn()
+    assert.equal(error?.code, 'provider-refused')
+    assert.match(error?.hint ?? '', /compare both, and token_auth \(post\), with the settings/)
+    assert.deepEqual(provider.proofs, ['post'])
+  })
+
+  it('revokes for a client without a secret by its id in the body, else by Basic', async () => {
+    for (const refuses of [false, true]) {
+      const revocation: Vendor['revocation'] = ({ headers, form }) =>
+        (headers.authorization !== undefined) === refuses && form.get('client_id') === 'my-app'
+          ? undefined
+          : { status: 401, body: { error: 'invalid_client' } }
+      await startAt((origin) => ({ ...gitlab(origin), revocation }), endpointsOf, false)
+      assert.equal((await logIn()).status, 'authorized')
+      assert.equal((await logOut()).revokedAtProvider, true)
+    }
+  })
 })
