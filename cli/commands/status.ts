@@ -7,6 +7,7 @@ import type {
 } from '../../shared/api.ts'
 import { describeWhat } from '../../shared/event-stages.ts'
 import { findTokenFileProblem } from '../../shared/client/discovery.ts'
+import { isLoopbackUrl } from '../../shared/net.ts'
 import { formatDuration, toPlainLine, toPlainText, measureWidth } from '../../shared/text.ts'
 import type { Context } from '../context.ts'
 import type { Client } from '../../shared/client/client.ts'
@@ -67,6 +68,7 @@ const aboutDaemon = (status: Status, now: Date, { columns, paint }: Page): strin
   const since = `up for ${formatDuration(now.getTime() - Date.parse(startedAt))}, since ${moment(startedAt, now)}`
   const waiting = `${queue.running} running, ${queue.waiting} waiting`
   const ending = endingWords(status)
+  const [label, address] = publicUrl === undefined ? ['', ''] : publicWords(publicUrl)
   return [
     ...row(
       `${paint('bold', 'doorward')} ${toPlainLine(version)}`,
@@ -74,13 +76,19 @@ const aboutDaemon = (status: Status, now: Date, { columns, paint }: Page): strin
       columns,
       2,
     ),
-    ...(publicUrl === undefined ? [] : row('public', `at ${toPlainLine(publicUrl)}`, columns, 2)),
+    ...(publicUrl === undefined ? [] : row(label, `at ${address}`, columns, 2)),
     ...(status.tunnel ? row('tunnel', tunnelWords(status.tunnel, now), columns, 2) : []),
     ...(ending === undefined ? [] : row('ending', ending, columns, 2)),
     ...row('queue', waiting, columns, 2),
     ...(status.broker ? row('broker', describeBroker(status.broker), columns, 2) : []),
   ]
 }
+
+/** Without `server.public_url` the address is that of `server.public_port`, for a tunnel to lead to. */
+const publicWords = (url: string): [label: string, words: string] =>
+  isLoopbackUrl(url)
+    ? ['webhooks', `${toPlainLine(url)}, which only this machine reaches`]
+    : ['public', toPlainLine(url)]
 
 const describeBroker = ({
   connected,
@@ -313,7 +321,10 @@ export const showDaemonStatus = async (context: Context): Promise<void> => {
   const since = Date.now() - Date.parse(daemon.startedAt)
   const running = `running: ${daemon.url} (pid ${daemon.pid}, version ${daemon.version}, for ${formatDuration(since)})`
   terminal.print(wrapped(running, terminal.columns))
-  if (daemon.publicUrl) terminal.print(`public:  ${daemon.publicUrl}`)
+  if (daemon.publicUrl !== undefined) {
+    const [label, words] = publicWords(daemon.publicUrl)
+    terminal.print(wrapped(`${`${label}:`.padEnd(8)} ${words}`, terminal.columns))
+  }
   if (ending) terminal.print(`ending:  ${ending}`)
 }
 

@@ -4,39 +4,17 @@ import { readFile, readdir, stat } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import type { Command } from 'commander'
-import { type Tokens, lexer, walkTokens } from 'marked'
 import { createProgram } from '../../cli/program.ts'
 import { webhookPresets } from '../../cli/commands/webhook/presets.ts'
 import { cliKinds } from '../../shared/agents/clis.ts'
-import { fileSchemas } from '../../shared/config/schema.ts'
-import { checkConfig } from '../../shared/config/load.ts'
 import { schemeNames } from '../../shared/signatures/presets.ts'
 import { sentKinds } from '../../shared/targets/schema.ts'
 import { errorStatuses } from '../../shared/errors.ts'
 import { packageFolder } from '../../shared/version.ts'
-import { readYaml } from '../../shared/config/yaml.ts'
 import { run } from './support/cli.ts'
+import { blocksOf, docs, listPages, readPage } from './support/documents.ts'
 
 const execFiled = promisify(execFile)
-const docs = new URL('docs/', packageFolder)
-const read = async (name: string) => readFile(new URL(name, docs), 'utf8')
-/** All pages, as seen from `docs/`. */
-const pages = async () => [
-  ...['README', 'SECURITY', 'CONTRIBUTING', 'CHANGELOG'].map((name) => `../${name}.md`),
-  ...(await readdir(docs)).filter((name) => name.endsWith('.md')).toSorted(),
-]
-
-/** The blocks of code of a page that are in this language. */
-const blocksOf = (text: string, language: string): string[] =>
-  lexer(text).flatMap((top) => {
-    const found: string[] = []
-    void walkTokens([top], (token) => {
-      if (token.type === 'code' && token['lang'] === language)
-        found.push((token as Tokens.Code).text)
-    })
-    return found
-  })
-
 /** As a forge makes it of a heading. */
 const anchorOf = (heading: string): string =>
   heading
@@ -50,14 +28,14 @@ const anchorsOf = (text: string): string[] =>
 describe('the documents', () => {
   it('explain every error code', async () => {
     const codes = Object.keys(errorStatuses)
-    const page = await read('troubleshooting.md')
+    const page = await readPage('troubleshooting.md')
     const explained = [...page.matchAll(/^### `([a-z-]+)`\n\n\S/gm)].map(([, code]) => code)
     assert.deepEqual(new Set(explained), new Set(codes))
     assert.equal(explained.length, codes.length)
   })
 
   it('name every warning', async () => {
-    const page = await read('troubleshooting.md')
+    const page = await readPage('troubleshooting.md')
     const folder = new URL('shared/', packageFolder)
     const files = (await readdir(folder, { recursive: true })).filter((name) =>
       /warnings\.ts$|detect\.ts$/.test(name),
@@ -82,25 +60,25 @@ describe('the documents', () => {
       ['webhooks.md', '--print-webhooks'],
     ] as const) {
       const { stdout } = await execFiled(process.execPath, [script, option])
-      assert.equal(await read(page), stdout, 'run: node scripts/write-configuration.mjs')
+      assert.equal(await readPage(page), stdout, 'run: node scripts/write-configuration.mjs')
     }
   })
 
   it('name every scheme, kind of agent and kind of target', async () => {
-    const webhooks = await read('webhooks.md')
+    const webhooks = await readPage('webhooks.md')
     for (const name of schemeNames) assert.ok(webhooks.includes(`\`${name}\``), name)
-    const agents = await read('agents.md')
+    const agents = await readPage('agents.md')
     for (const name of [...cliKinds, 'echo', 'openai', 'http', 'command'])
       assert.ok(agents.includes(`\`${name}\``), name)
-    const targets = await read('targets.md')
+    const targets = await readPage('targets.md')
     for (const kind of [...sentKinds, 'file', 'notify'])
       assert.ok(targets.includes(`\`${kind}:`), kind)
     for (const name of schemeNames) assert.ok(Object.hasOwn(webhookPresets, name), name)
   })
 
   it('link to what is there', async () => {
-    for (const name of await pages()) {
-      const text = await read(name)
+    for (const name of await listPages()) {
+      const text = await readPage(name)
       for (const [, href = ''] of text.matchAll(/\]\((?!https?:)([^)\s]+)\)/g)) {
         const [path = '', anchor] = href.split('#')
         const target = path === '' ? new URL(name, docs) : new URL(path, new URL(name, docs))
@@ -113,12 +91,12 @@ describe('the documents', () => {
   })
 
   it('name only files and folders that exist, and every dependency', async () => {
-    const page = await read('../CONTRIBUTING.md')
+    const page = await readPage('../CONTRIBUTING.md')
     const names = [...page.matchAll(/`([^`\s]+)`/g)].map(([, name = '']) => name)
     const paths = names.filter((name) => /^[a-z.-]+\/./.test(name) || /^[a-z]+\/$/.test(name))
     assert.ok(paths.length > 80)
     const recipes = [
-      ...(await read('extending.md')).matchAll(
+      ...(await readPage('extending.md')).matchAll(
         /`((?:shared|daemon|cli|assets|docs|scripts|test)\/[^`\s]+)`/g,
       ),
     ].map(([, path = '']) => path)
@@ -140,8 +118,8 @@ describe('the documents', () => {
       return command
     }
     const topics = new Set<string>()
-    for (const name of await pages()) {
-      const text = await read(name)
+    for (const name of await listPages()) {
+      const text = await readPage(name)
       const inBlocks = blocksOf(text, 'sh').flatMap((block) => block.split('\n'))
       const inText = [...text.matchAll(/`(doorward [^`]+)`/g)].map(([, command = '']) => command)
       for (const line of [...inBlocks, ...inText]) {
@@ -159,41 +137,5 @@ describe('the documents', () => {
     }
     assert.ok(topics.size > 5)
     for (const topic of topics) assert.equal((await run(['help', topic])).code, 0, topic)
-  })
-
-  it('show only configuration that can be used', async () => {
-    const empty = { webhooks: 'webhooks: []', agents: 'agents: {}', gateway: '{}' }
-    const agents =
-      'agents: { reviewer: { kind: echo }, fixer: { kind: echo }, sorter: { kind: echo }, echo: { kind: echo } }'
-    const sample = { path: '/x', agent: 'echo', prompt_template: 'x' }
-    const check = (where: string, files: Partial<typeof empty>) => {
-      const all = { ...empty, agents, ...files }
-      const file = (name: keyof typeof empty) => readYaml(`${where} (${name})`, all[name])
-      checkConfig(file('gateway'), file('agents'), file('webhooks'), {})
-    }
-    let count = 0
-    for (const name of await pages())
-      for (const block of blocksOf(await read(name), 'yaml')) {
-        const { value, problems } = readYaml(name, block)
-        assert.deepEqual(problems, [], block)
-        const keys = Object.keys(value as object)
-        count += 1
-        if (Array.isArray(value)) check(name, { webhooks: `webhooks:\n${block}` })
-        else if (keys.includes('webhooks')) check(name, { webhooks: block })
-        else if (keys.includes('agents')) check(name, { agents: block })
-        else if (keys.every((key) => Object.hasOwn(fileSchemas.gateway.shape, key)))
-          check(name, { gateway: block })
-        else if (keys.join() === 'env')
-          check(name, {
-            agents: JSON.stringify({
-              agents: { a: { kind: 'claude', ...(value as object) } },
-            }),
-          })
-        else
-          check(name, {
-            webhooks: JSON.stringify({ webhooks: [{ ...sample, ...(value as object) }] }),
-          })
-      }
-    assert.ok(count > 15)
   })
 })

@@ -156,6 +156,8 @@ export const nextStep = ({
   if (prompt === undefined)
     return 'its prompt is no longer in memory: deliver it again from the sender'
   const retry = `doorward events retry ${id}`
+  if (code === 'workspace-ref-not-found')
+    return `a retry cannot fetch it: a newer event brings what is there now; if the rule names a wrong ref, change it, then: ${retry} --again`
   return code === 'needs-login' || code === 'not-logged-in'
     ? `log in (doorward oauth list shows where), then: ${retry}`
     : retry

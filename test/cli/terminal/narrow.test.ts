@@ -181,6 +181,11 @@ describe('cli: narrow terminals', () => {
   it('says what helps with a failed event', () => {
     assert.equal(nextStep(event), 'doorward events retry evt_0123456789abcdef01')
     assert.match(nextStep({ ...event, code: 'needs-login' }) ?? '', /oauth list.*then: .*retry/)
+    // The commit that the event names is gone: only the rule as it is now may name another.
+    assert.match(
+      nextStep({ ...event, code: 'workspace-ref-not-found' }) ?? '',
+      /^a retry cannot fetch it: a newer event .*then: doorward events retry evt_\w+ --again$/,
+    )
     const { prompt: _, ...forgotten } = event
     assert.match(nextStep(forgotten) ?? '', /from the sender/)
     assert.match(
