@@ -7,6 +7,7 @@ import {
   isObject,
   list,
   makeFolder,
+  makeTop,
   parse,
   pick,
   type PrepareHome,
@@ -40,10 +41,7 @@ export const prepareOpencode: PrepareHome = async ({ folder, cwd, env, level }) 
   await copy(join(real, 'opencode'), join(config, 'opencode'))
   await copy(join(person, '.opencode'), join(own, '.opencode'))
   if (more) await copy(more, join(own, 'more'))
-  const work = join(folder, 'work')
-  await makeFolder(work, '.git', 'objects')
-  await makeFolder(work, '.git', 'refs')
-  await writeFile(join(work, '.git', 'HEAD'), 'ref: refs/heads/main\n')
+  const work = await makeTop(folder)
   // It leaves out instructions of the project with its configuration.
   const instructions = join(own, 'instructions.md')
   const names = ['AGENTS.md', 'CLAUDE.md', 'CONTEXT.md']

@@ -61,6 +61,18 @@ export const makeFolder = async (...parts: readonly string[]): Promise<string> =
   return folder
 }
 
+/**
+ * The empty working folder of a run, as the top of a repository: programs look for instructions and settings in all
+ * folders above up to that, and anyone may write to those above, such as /tmp.
+ */
+export const makeTop = async (folder: string): Promise<string> => {
+  const work = join(folder, 'work')
+  await makeFolder(work, '.git', 'objects')
+  await makeFolder(work, '.git', 'refs')
+  await writeFile(join(work, '.git', 'HEAD'), 'ref: refs/heads/main\n')
+  return work
+}
+
 export const writeJson = async (path: string, settings: Settings): Promise<void> =>
   writeFile(path, JSON.stringify(settings), { mode: 0o600 })
 
@@ -242,7 +254,8 @@ export const prepareGemini: PrepareHome = async ({ folder, cwd, env, level }) =>
   const path = join(real, 'settings.json')
   const settings = parse('gemini', path, await read(path))
   await writeJson(join(own, 'settings.json'), restrictGemini(settings, level))
-  // It looks for variables in all folders above, and anyone may write to those of an empty working folder.
+  const work = await makeTop(folder)
+  // It looks for variables in all folders above, whatever is a repository.
   await writeFile(join(folder, '.env'), '')
   const named = isObject(settings['context']) ? settings['context']['fileName'] : undefined
   const names = [named ?? 'GEMINI.md'].flat().filter((name) => typeof name === 'string')
@@ -254,7 +267,7 @@ export const prepareGemini: PrepareHome = async ({ folder, cwd, env, level }) =>
   const variables = await readVariables(join(real, '.env'), env, isKey)
   return {
     variables: { ...variables, GEMINI_CLI_HOME: join(folder, 'home') },
-    ...(level === 'none' && { cwd: join(folder, 'work') }),
+    ...(level === 'none' && { cwd: work }),
   }
 }
 

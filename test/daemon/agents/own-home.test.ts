@@ -203,6 +203,8 @@ trust_level = "trusted"
     assert.equal(await instructions(), 'Be brief.')
     const { cwd: none } = await prepare('gemini')
     assert.deepEqual([none, await instructions()], [join(folder, 'work'), 'Be brief.\n\nUse tabs.'])
+    assert.deepEqual(await filesIn(none ?? ''), ['.git/HEAD'])
+    assert.equal(await readFile(join(folder, '.env'), 'utf8'), '')
     await prepare('gemini', {}, 'args')
     assert.deepEqual((await json('home', '.gemini', 'settings.json'))['tools'], {
       core: ['y'],
