@@ -23,8 +23,9 @@ export type AgentReply = {
 export type SeenCode = {
   /** A full hash. */
   readonly head: string
-  /** A commit in the mirror of the repository; undefined where no target wants it. */
-  readonly change?: { readonly gitDir: string; readonly ref: string } | 'none' | undefined
+  /** A commit in the mirror of the repository, or why there is none; undefined where no target wants it. */
+  readonly change?:
+    { readonly gitDir: string; readonly ref: string } | 'none' | 'left-out' | undefined
 }
 
 /** A target with the values of the payload filled in, or the reason why it cannot be used. */

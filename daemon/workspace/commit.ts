@@ -1,20 +1,27 @@
 import type { Dirent } from 'node:fs'
-import { chmod, lstat, opendir, readFile, rm } from 'node:fs/promises'
+import { chmod, lstat, mkdir, opendir, readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { DoorwardError } from '../../shared/errors.ts'
 import { toPlainLine } from '../../shared/text.ts'
 import type { Git } from './git.ts'
 import type { Mirror } from './mirror.ts'
-import { foldPath } from './steering.ts'
-import { toIndexInfo, whole, type Worktree } from './worktree.ts'
+import { foldPath, steersAgent } from './steering.ts'
+import { listNames, toIndexInfo, type TreeFile, whole, type Worktree } from './worktree.ts'
 
 const maxChangedBytes = 100 * 1024 * 1024
 /** Each of them becomes a file of the mirror. */
 const maxChangedFiles = 10_000
 const maxPathBytes = 4096
 
+/** The ref in the mirror of what an agent changed, undefined where nothing is left; and what was left out. */
+export type Captured = {
+  readonly ref: string | undefined
+  readonly notes: readonly string[]
+}
+
 /**
- * Commits on `head` what an agent has changed in its worktree, and returns the ref in the mirror; undefined
- * when nothing changed. Files that steer an agent, submodules and replaced links stay as they are in `head`.
+ * Commits on `head` what an agent has changed in its worktree. Files that steer an agent, files in LFS, submodules
+ * and replaced links stay as they are in `head`.
  */
 export const commitChanges = async (
   git: Git,
@@ -24,7 +31,7 @@ export const commitChanges = async (
   ref: string,
   message: string,
   signal: AbortSignal,
-): Promise<string | undefined> => {
+): Promise<Captured> => {
   const at = { cwd: path, gitDir, worktree: path, index, remote, signal }
   const lines = async (args: readonly string[]): Promise<string[]> => {
     const text = whole(await git(args, at)).toString('latin1')
@@ -58,8 +65,15 @@ export const commitChanges = async (
     '--no-abbrev',
     tree,
   ])
-  const changes = parseRaw(raw).filter((change) => !isProtected(change.path))
-  if (changes.length === 0) return undefined
+  const all = parseRaw(raw)
+  const open = all.filter((change) => !isProtected(change.path))
+  const inLfs = await findContentOfLfs(git, at, open)
+  const changes = open.filter((change) => !inLfs.has(change.path))
+  const notes = describeLeft(
+    all.filter((change) => !changes.includes(change)),
+    inLfs,
+  )
+  if (changes.length === 0) return { ref: undefined, notes }
   const own = { index: `${index}.commit` }
   await git(['read-tree', head], { ...at, ...own })
   const isGone = ({ mode }: { readonly mode: string }) => mode === '000000'
@@ -74,7 +88,50 @@ export const commitChanges = async (
     input: `${message.trimEnd()}\n`,
   })
   await git(['update-ref', ref, String(commit.stdout).trim()], at)
-  return ref
+  return { ref, notes }
+}
+
+/** Submodules and replaced links are in the notes of the checkout. */
+const describeLeft = (left: readonly TreeFile[], inLfs: ReadonlySet<string>): string[] => {
+  const paths = left.map(({ path }) => path)
+  const steering = paths.filter((path) => steersAgent(path))
+  const content = paths.filter((path) => inLfs.has(path))
+  return [
+    ['as they steer an agent', steering] as const,
+    ['as they are in LFS, and doorward makes no pointers', content] as const,
+  ].flatMap(([why, some]) =>
+    some.length === 0 ? [] : [`the change leaves out, ${why}: ${listNames(some)}`],
+  )
+}
+
+const pointer = 'version https://git-lfs.github.com/spec/v1\n'
+const maxPointerBytes = 1024
+
+/** Changed files that `.gitattributes` keeps in LFS, and that have their content in place of a pointer. */
+const findContentOfLfs = async (
+  git: Git,
+  at: Parameters<Git>[1] & { readonly worktree: string },
+  changes: readonly TreeFile[],
+): Promise<ReadonlySet<string>> => {
+  const files = changes.filter(({ mode }) => mode.startsWith('100'))
+  if (files.length === 0) return new Set()
+  // The attributes of the mirror stand above those of the repository, so this asks an empty one.
+  const gitDir = `${at.worktree}.attributes`
+  for (const name of ['objects', 'refs']) await mkdir(join(gitDir, name), { recursive: true })
+  await writeFile(join(gitDir, 'HEAD'), 'ref: refs/heads/main\n')
+  const input = Buffer.from(files.map(({ path }) => `${path}\0`).join(''), 'latin1')
+  const asked = { ...at, gitDir, index: undefined, remote: undefined, input }
+  const { stdout } = await git(['check-attr', '-z', '--stdin', 'filter'], asked)
+  const words = stdout.toString('latin1').split('\0')
+  const inLfs = words.filter((_, place) => place % 3 === 0 && words[place + 2] === 'lfs')
+  const found = new Set<string>()
+  for (const path of inLfs) {
+    const place = Buffer.concat([Buffer.from(`${at.worktree}/`), Buffer.from(path, 'latin1')])
+    const { size } = await lstat(place)
+    const text = size > maxPointerBytes ? '' : await readFile(place, 'latin1')
+    if (!text.startsWith(pointer)) found.add(path)
+  }
+  return found
 }
 
 /** `:100644 100755 <hash> <hash> M`, then the path. */

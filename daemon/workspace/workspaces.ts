@@ -5,7 +5,7 @@ import { type Home, systemReason } from '../../shared/home/home.ts'
 import type { RunProcess } from '../agents/orphans.ts'
 import { makeAgentFolder, removeFolder } from '../agents/workspace.ts'
 import type { OAuth } from '../oauth/oauth.ts'
-import { commitChanges } from './commit.ts'
+import { type Captured, commitChanges } from './commit.ts'
 import { createGit, type Git, type Remote } from './git.ts'
 import { type Commits, fetchCommits } from './fetch.ts'
 import { type Mirror, openMirror, toWorkspaceError } from './mirror.ts'
@@ -29,11 +29,8 @@ export type Workspace = Commits & {
   readonly git: (args: readonly string[], options?: Partial<GitOptions>) => Promise<GitOutput>
   /** Notes for the owner, in the detail of the event. */
   readonly notes: readonly string[]
-  /**
-   * Commits what the agent changed, with doorward's own identity, and returns the ref in the mirror; undefined
-   * when nothing changed.
-   */
-  readonly commit: (message: string) => Promise<string | undefined>
+  /** Commits what the agent changed, with doorward's own identity. */
+  readonly commit: (message: string) => Promise<Captured>
   /** Removes the worktree. */
   readonly release: () => Promise<void>
 }

@@ -14,7 +14,7 @@ import { steersAgent } from './steering.ts'
  */
 
 /** One file of a tree. Paths are bytes, one character each (latin1). */
-type TreeFile = { readonly mode: string; readonly hash: string; readonly path: string }
+export type TreeFile = { readonly mode: string; readonly hash: string; readonly path: string }
 
 /** Half a million files and more; as a list they need some times as much memory. */
 const maxListBytes = 64 * 1024 * 1024
@@ -244,15 +244,18 @@ const describe = (
   const modules = removed.filter(({ mode }) => mode === submodule).map(({ path }) => path)
   const how = base === undefined ? 'left out' : 'as in base'
   return [
-    ...(steering.length === 0 ? [] : [`files that steer an agent are ${how}: ${names(steering)}`]),
-    ...(links.length === 0 ? [] : [`links that lead out are plain files: ${names(links)}`]),
-    ...(modules.length === 0 ? [] : [`submodules are left out: ${names(modules)}`]),
+    ...(steering.length === 0
+      ? []
+      : [`files that steer an agent are ${how}: ${listNames(steering)}`]),
+    ...(links.length === 0 ? [] : [`links that lead out are plain files: ${listNames(links)}`]),
+    ...(modules.length === 0 ? [] : [`submodules are left out: ${listNames(modules)}`]),
   ]
 }
 
 const shownNames = 3
 
-const names = (paths: readonly string[]): string => {
+/** The first names of files, and how many more there are. */
+export const listNames = (paths: readonly string[]): string => {
   const shown = paths
     .slice(0, shownNames)
     .map((path) => toPlainLine(Buffer.from(path, 'latin1').toString()).slice(0, 100))

@@ -118,7 +118,7 @@ describe('git in a workspace', () => {
       'kept.txt': 'x',
       ...Object.fromEntries(folders.map((path) => [path, linesOf(1000)])),
     })
-    const ref = await workspace.commit('changes')
+    const { ref } = await workspace.commit('changes')
     const { stdout } = await workspace.git(['ls-tree', '-r', '--name-only', ref ?? ''])
     const committed = String(stdout).trim().split('\n')
     assert.deepEqual(

@@ -30,6 +30,8 @@ export const createPullRequest = (
         hint: 'its rule needs workspace: with access: write',
       })
     if (change === 'none') return 'the agent changed nothing: there is no pull request'
+    if (change === 'left-out')
+      return 'all that the agent changed is left out: there is no pull request'
     const url = `${gitOrigin}/${name}.git`
     const { gitDir, ref } = change
     const commit = await checkChange(git, { gitDir, ref, url }, reply, attempt)

@@ -63,9 +63,9 @@ const askWithCode = async (
     const limited = { ...agent, timeout: clock.leftMs() }
     const answer = await invoke(agentName, limited, question, signal)
     clock.begin('commit')
-    const change = await captureChange(workspace, event, id, answer.text)
-    const seen = { head: workspace.head, change }
-    return { answer, seen, notes: [...workspace.notes, ...notes] }
+    const captured = await captureChange(workspace, event, id, answer.text)
+    const seen = { head: workspace.head, change: captured?.change }
+    return { answer, seen, notes: [...workspace.notes, ...notes, ...(captured?.notes ?? [])] }
   } catch (error) {
     throw clock.explain(error)
   } finally {
@@ -86,9 +86,10 @@ const captureChange = async (
   { workspace: request, targets }: AcceptedEvent,
   id: string,
   text: string,
-): Promise<SeenCode['change']> => {
+): Promise<{ change: SeenCode['change']; notes: readonly string[] } | undefined> => {
   if (request?.access !== 'write' || !targets.some(({ kind }) => kind === 'pull-request'))
     return undefined
-  const ref = await workspace.commit(toCommitMessage(text, id))
-  return ref === undefined ? 'none' : { gitDir: workspace.gitDir, ref }
+  const { ref, notes } = await workspace.commit(toCommitMessage(text, id))
+  if (ref !== undefined) return { change: { gitDir: workspace.gitDir, ref }, notes }
+  return { change: notes.length === 0 ? 'none' : 'left-out', notes }
 }

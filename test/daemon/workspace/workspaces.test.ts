@@ -415,12 +415,13 @@ describe('what an agent changed in its workspace', () => {
     const head = await server.push({ 'AGENTS.md': 'theirs\n', out: { link: '/etc/passwd' } })
     const { prepare } = await prepareIn(server)
     const workspace = await prepare(request(server.url, { ref: head, base, access: 'write' }))
-    assert.equal(await workspace.commit('nothing'), undefined)
+    assert.deepEqual(await workspace.commit('nothing'), { ref: undefined, notes: [] })
     await writeFile(join(workspace.path, 'hello.txt'), 'changed\n')
     await writeFile(join(workspace.path, 'new\nname.txt'), 'new\n')
     await writeFile(join(workspace.path, 'CLAUDE.md'), 'of the agent\n')
     await (await import('node:fs/promises')).rm(join(workspace.path, 'gone.txt'))
-    const ref = await workspace.commit('Fix it\n\nBy the agent.')
+    const { ref = '', notes } = await workspace.commit('Fix it\n\nBy the agent.')
+    assert.deepEqual(notes, ['the change leaves out, as they steer an agent: CLAUDE.md'])
     await workspace.release()
     assert.equal(ref, 'refs/doorward/commits/evt_1')
     const { stdout } = await workspace.git(['diff', '--raw', '-z', '--name-status', head, ref])
@@ -429,6 +430,30 @@ describe('what an agent changed in its workspace', () => {
     const log = await workspace.git(['log', '-1', '--format=%an <%ae>%n%B%P', ref])
     assert.match(String(log.stdout), /^doorward <.*>\nFix it\n\nBy the agent\.\n/)
     assert.match(String(log.stdout), new RegExp(head))
+  })
+
+  it('leaves out content of LFS in place of pointers, and says so', async () => {
+    const pointer = (size: number) =>
+      `version https://git-lfs.github.com/spec/v1\noid sha256:${'0'.repeat(64)}\nsize ${size}\n`
+    const head = await server.push({
+      '.gitattributes': '*.bin filter=lfs diff=lfs merge=lfs -text\n',
+      'logo.bin': pointer(1),
+    })
+    const { prepare } = await prepareIn(server)
+    const workspace = await prepare(request(server.url, { access: 'write' }))
+    const write = async (path: string, text: string) => writeFile(join(workspace.path, path), text)
+    await write('logo.bin', 'sixsix')
+    await write('new.bin', 'new')
+    const why = 'the change leaves out, as they are in LFS, and doorward makes no pointers'
+    const notes = [`${why}: logo.bin, new.bin`]
+    assert.deepEqual(await workspace.commit('first'), { ref: undefined, notes })
+    await write('moved.bin', pointer(1))
+    await write('a.txt', 'a')
+    const { ref = '', ...others } = await workspace.commit('second')
+    assert.deepEqual(others, { notes })
+    const { stdout } = await workspace.git(['diff', '--name-only', head, ref])
+    assert.equal(String(stdout), 'a.txt\nmoved.bin\n')
+    await workspace.release()
   })
 
   it('is committed also where the agent took every right from a folder or file', async function () {
@@ -461,7 +486,7 @@ describe('what an agent changed in its workspace', () => {
        writeFileSync(at('closed/inner/new.txt'), 'new')
        writeFileSync(at('hello.txt'), 'changed')
        for (const name of ['closed/inner/new.txt', 'closed/inner', 'closed/.git/deep', 'closed', 'hello.txt', '']) chmodSync(at(name), 0)
-       const ref = await workspace.commit('changes')
+       const { ref = '' } = await workspace.commit('changes')
        const { stdout } = await workspace.git(['diff', '--name-status', workspace.head, ref])
        await workspace.release()
        console.log(JSON.stringify(String(stdout).trim().split('\\n')))`,
@@ -488,8 +513,8 @@ describe('what an agent changed in its workspace', () => {
     await writeFile(join(workspace.path, '.gitattributes'), '* filter=evil\n')
     // Git would wait until someone writes into it.
     await promisify(execFile)('mkfifo', [join(workspace.path, '.gitignore')])
-    const ref = await workspace.commit('changes')
-    const { stdout } = await workspace.git(['ls-tree', '-r', '--name-only', ref ?? ''])
+    const { ref = '' } = await workspace.commit('changes')
+    const { stdout } = await workspace.git(['ls-tree', '-r', '--name-only', ref])
     const files = ['.gitattributes', 'file.txt', 'hello.txt', 'nested/file.txt']
     assert.deepEqual(String(stdout).trim().split('\n'), files)
     assert.ok(!existsSync(mark))

@@ -60,10 +60,11 @@ describe('a pull request with what an agent changed', () => {
       await mkdir(dirname(join(workspace.path, path)), { recursive: true })
       await writeFile(join(workspace.path, path), content)
     }
-    const ref = await workspace.commit(toCommitMessage(text, eventId))
+    const { ref, notes } = await workspace.commit(toCommitMessage(text, eventId))
     await workspace.release()
     const { gitDir, head } = workspace
-    return { head, change: ref === undefined ? 'none' : { gitDir, ref } }
+    const none = notes.length === 0 ? 'none' : 'left-out'
+    return { head, change: ref === undefined ? none : { gitDir, ref } }
   }
   const deliver = async (
     code: SeenCode | undefined,
@@ -149,6 +150,11 @@ describe('a pull request with what an agent changed', () => {
       [result?.state, result?.detail],
       ['done', 'the agent changed nothing: there is no pull request'],
     )
+    const steering = await deliver(await change({ 'CLAUDE.md': 'of the agent' }))
+    assert.equal(
+      steering.result?.detail,
+      'all that the agent changed is left out: there is no pull request',
+    )
     const without = await deliver(undefined)
     assert.match(without.result?.detail ?? '', /workspace: with access: write/)
     assert.equal(github.requests.length, 0)
@@ -174,7 +180,8 @@ describe('a pull request with what an agent changed', () => {
     const code = await change({ a: 'b' })
     const { result } = await deliver(code, { to: 'acme/public' })
     assert.match(result?.detail ?? '', /has another repository/)
-    if (code.change !== 'none') await rm(code.change?.gitDir ?? '', { recursive: true })
+    assert.ok(typeof code.change === 'object')
+    await rm(code.change.gitDir, { recursive: true })
     const cleared = await deliver(code)
     assert.match(cleared.result?.detail ?? '', /no longer in the workspace .*--again/)
   })
@@ -202,7 +209,7 @@ describe('a pull request with what an agent changed', () => {
 
   it('says why nothing was pushed', async () => {
     const { change: captured } = await change({ a: 'b' })
-    assert.ok(captured && captured !== 'none')
+    assert.ok(typeof captured === 'object')
     const { gitDir } = captured
     // The stand-in of the API answers git, too.
     const url = `${github.origin}/acme/door.git`
@@ -227,7 +234,7 @@ describe('a pull request with what an agent changed', () => {
     await server.push({ newer: 'y' })
     assert.equal((await deliver(code)).result?.state, 'done')
     assert.equal(await served('rev-parse', `${branch}^`), code.head)
-    assert.ok(code.change && code.change !== 'none')
+    assert.ok(typeof code.change === 'object')
     const { gitDir } = code.change
     const list = ['rev-list', '--objects', '--all', '--missing=print']
     const { stdout } = await git(list, { gitDir, cwd: gitDir, signal })
