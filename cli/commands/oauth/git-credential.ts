@@ -9,20 +9,25 @@ import {
   hostAt,
 } from '../../../shared/config/git-hosts.ts'
 import { getProviderName, parseLogin } from '../../../shared/config/name-forms.ts'
+import { constantTimeEqual } from '../../../shared/constant-time.ts'
 import { DoorwardError, systemCode } from '../../../shared/errors.ts'
 import { type Home, systemReason } from '../../../shared/home/home.ts'
 import type { Context } from '../../context.ts'
 import { fetchAccessToken } from '../../daemon-client/connect.ts'
 import { withNextDaemon } from '../../daemon-client/ensure.ts'
 
+/** Longer than any token is valid. */
+const forceRenewalSeconds = 30 * 24 * 60 * 60
+
 /** git's own lines are short, except what a server sent (`wwwauth[]`). */
 const maxInputBytes = 1024 * 1024
 
 /**
  * One call by git (gitcredentials(7)): `get` prints name and password for GitHub's hosts and those of
- * `git_hosts`, and nothing for others, so that git asks its next helper. The daemon keeps the tokens, so
- * `store`, `erase` and any later operation do nothing. Throws the daemon's error: git shows the message and
- * asks the user.
+ * `git_hosts`, and nothing for others, so that git asks its next helper. `erase` is how git reports that a
+ * server refused a password: where it is the stored token, that is renewed. The daemon keeps the tokens, so
+ * `store` and any later operation do nothing. Throws the daemon's error: git shows the message and asks the
+ * user.
  */
 export const gitCredential = async (
   context: Context,
@@ -33,8 +38,10 @@ export const gitCredential = async (
       'reading a credential request: protocol=https, host=github.com, an empty line',
     )
   const input = await readInput()
-  if (operation !== 'get') return
+  if (operation !== 'get' && operation !== 'erase') return
   const question = readQuestion(input)
+  const { password } = question
+  if (operation === 'erase' && password === undefined) return
   const known = hostAt(question, gitHosts(await gatewayValue(context.home)))
   if (known === undefined) return
   const token = await withNextDaemon(
@@ -42,17 +49,20 @@ export const gitCredential = async (
     async (client) => {
       const login = await findLogin(client, known.provider, question.username)
       const name = login ?? known.provider
-      const found = await fetchAccessToken(client, name, {
-        isExact: login !== undefined,
-        gitOrigin: known.origin,
-      })
+      const options = { isExact: login !== undefined, gitOrigin: known.origin }
+      const found = await fetchAccessToken(client, name, options)
+      if (operation === 'erase' && constantTimeEqual(found.accessToken, password ?? ''))
+        await fetchAccessToken(client, name, {
+          ...options,
+          minValiditySeconds: forceRenewalSeconds,
+        })
       return { ...found, isAccountNamed: login !== undefined }
     },
     {
       reads: true,
     },
   )
-  process.stdout.write(toAnswer(question, known, token))
+  if (operation === 'get') process.stdout.write(toAnswer(question, known, token))
 }
 
 /**
@@ -133,12 +143,12 @@ export const gatewayValue = async (home: Home): Promise<unknown> => {
  * Parses git's `key=value` lines up to an empty one; the last value of a key counts. Throws `usage` for
  * any other line, and for a control character in a value that is used.
  */
-export const readQuestion = (text: string): GitQuestion => {
+export const readQuestion = (text: string): GitQuestion & { readonly password?: string } => {
   const values = new Map<string, string>()
   for (const line of text.split('\n')) {
     if (line === '') break
     const at = line.indexOf('=')
-    const isOurs = /^(protocol|host|username)=/.test(line)
+    const isOurs = /^(protocol|host|username|password)=/.test(line)
     if (at < 1 || (isOurs && /[\u0000-\u001f\u007f]/.test(line)))
       throw new DoorwardError('usage', 'standard input is not a git credential request', {
         hint: 'lines such as protocol=https and host=github.com, then an empty one',
@@ -146,9 +156,11 @@ export const readQuestion = (text: string): GitQuestion => {
     values.set(line.slice(0, at), line.slice(at + 1))
   }
   const username = values.get('username')
+  const password = values.get('password')
   return {
     protocol: values.get('protocol') ?? '',
     host: values.get('host') ?? '',
     username: username === '' ? undefined : username,
+    ...(password !== undefined && { password }),
   }
 }

@@ -110,7 +110,7 @@ describe('cli: oauth git-credential', () => {
       })
   })
 
-  it('says nothing for other hosts, for plain http, and to store, erase and what git may add', async () => {
+  it('says nothing for other hosts, for plain http, and to store, an erase without a password and what git may add', async () => {
     const before = server.calls.length
     for (const [operation, input] of [
       ['get', 'protocol=https\nhost=gitlab.com\n\n'],
@@ -123,6 +123,28 @@ describe('cli: oauth git-credential', () => {
     ] as const)
       assert.deepEqual(await call(operation, input), { code: 0, stdout: '', stderr: '' })
     assert.equal(server.calls.length, before)
+  })
+
+  it('renews the stored token when git erases it, and no other password', async () => {
+    const path = '/oauth/tokens/github/access?'
+    const origin = 'git_origin=https%3A%2F%2Fgithub.com'
+    for (const [password, asked] of [
+      ['another', [`${path}${origin}`]],
+      [tokenOf('github'), [`${path}${origin}`, `${path}min_validity=2592000&${origin}`]],
+    ] as const) {
+      const start = server.calls.length
+      const input = `${github}username=x-access-token\npassword=${password}\n\n`
+      assert.deepEqual(await call('erase', input), { code: 0, stdout: '', stderr: '' })
+      const paths = server.calls.slice(start).map(({ path }) => path)
+      assert.deepEqual(
+        paths.filter((path) => path.includes('/access')),
+        asked,
+      )
+    }
+    const elsewhere = `protocol=https\nhost=gitlab.com\npassword=${tokenOf('github')}\n\n`
+    const count = server.calls.length
+    assert.equal((await call('erase', elsewhere)).code, 0)
+    assert.equal(server.calls.length, count)
   })
 
   it('says which login is needed, and lets git go on', async () => {
