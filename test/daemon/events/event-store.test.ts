@@ -31,6 +31,19 @@ describe('the event store', () => {
     assert.deepEqual(list({ webhook: '/nothing' }), [])
   })
 
+  it('finds the one event that begins as typed, from four digits on', () => {
+    const events = new EventStore(10)
+    const ids = ['evt_abcd00000000000001', 'evt_abcd00000000000002', 'evt_abce00000000000003']
+    for (const id of ids) events.add(at(0), done, id)
+    for (const typed of ['evt_abce', 'abce', 'abce00000000000003', ids[2] ?? ''])
+      assert.equal(events.resolve(typed), ids[2])
+    assert.equal(events.resolve('abcd00000000000001'), ids[0])
+    const notFound = (message: RegExp) => ({ code: 'event-not-found', message })
+    assert.throws(() => events.resolve('abcd'), notFound(/^several events begin so$/))
+    for (const typed of ['', 'abc', 'evt_', 'ABCE', 'ffff', 'evt_abce00000000000003x', '.*'])
+      assert.throws(() => events.resolve(typed), notFound(/^there is no such event/))
+  })
+
   it('keeps a retried event until it finishes again', () => {
     const events = new EventStore(2)
     const { id } = events.add(at(0), { state: 'failed' })

@@ -86,7 +86,7 @@ describe('cli: webhook send', () => {
     const shown = await run(['events', 'show', id], { home })
     assert.match(shown.stdout, /^the answer is empty$/m)
     const listed = await run(['events', '--webhook', '/webhook/mute'], { home })
-    assert.match(listed.stdout, new RegExp(`${id} .* the answer is empty$`, 'm'))
+    assert.match(listed.stdout, new RegExp(`^${id.slice(4, 12)} .*: the answer is empty `, 'm'))
   })
 
   for (const name of [...signable, 'gitlab-token'])
