@@ -114,6 +114,7 @@ const loadEngine = (): Engine => {
   for (const name of Object.keys(liquid.tags)) if (!tags.includes(name)) delete liquid.tags[name]
   // It says that a value needs no fence.
   liquid.unregisterFilter('raw')
+  liquid.registerFilter('truncate_bytes', truncateBytes)
   const filters = Object.keys(liquid.filters)
 
   const ValueParser = createParser(liquidjs, liquid)
@@ -302,3 +303,24 @@ const textOf = ({ token }: Output): string =>
 const isOneText = (output: Output): boolean =>
   /^[\w-]+[.[]/.test(textOf(output)) &&
   output.value.filters.every(({ name }) => ofOneText.has(name))
+
+const ellipsis = '…'
+
+/**
+ * Cuts a text to so many bytes of JSON in UTF-8, as servers count them: a Chinese character takes three, and a
+ * quote or a line break two.
+ */
+const truncateBytes = (value: unknown, limit: unknown): string => {
+  const text = typeof value === 'string' ? value : (JSON.stringify(value ?? '') ?? '')
+  const maxBytes = Number(limit) - Buffer.byteLength(ellipsis)
+  let bytes = 0
+  let length = 0
+  let kept = 0
+  for (const character of text) {
+    bytes += Buffer.byteLength(JSON.stringify(character)) - 2
+    length += character.length
+    if (bytes <= maxBytes) kept = length
+    else if (bytes > Number(limit)) return `${text.slice(0, kept)}${ellipsis}`
+  }
+  return text
+}

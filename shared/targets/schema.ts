@@ -99,6 +99,10 @@ const isMailAddress = (text: string): boolean => {
 /** True for a Telegram chat: its number, or the public name of a channel or group. */
 const isTelegramChat = (text: string): boolean => telegramChat.test(text)
 
+/** True for a chat, or a topic of a group: the last number of the topic's link. */
+const isTelegramAddress = (text: string): boolean =>
+  isTelegramChat(text.replace(/\/[1-9]\d{0,9}$/, ''))
+
 const isSlackAddress = (address: string): boolean => {
   const [channel = '', thread] = address.split('/', 2)
   const isChannel = slackId.test(channel) || slackName.test(channel)
@@ -121,8 +125,8 @@ const addresses = {
     isValid: isSlackAddress,
   },
   telegram: {
-    form: 'telegram:<chat id>, telegram:@channel or telegram:@me',
-    isValid: isTelegramChat,
+    form: 'telegram:<chat id>, telegram:<chat id>/<topic>, telegram:@channel or telegram:@me',
+    isValid: isTelegramAddress,
   },
   discord: { form: 'discord:<name>, a name of targets.discord', isValid: isEntryName },
   email: { form: 'email:<address>, one address', isValid: isMailAddress },

@@ -28,18 +28,22 @@ export const createTelegram = (
       const converted = telegramText(text)
       // Telegram rejects empty messages: show the fences of an empty code block.
       const formatted = converted.text.trim() === '' ? { text, entities: [] } : converted
+      const [named = '', topic] = address.split('/', 2)
+      // The topic General has this number in links, and none in requests.
+      const thread = topic === undefined || topic === '1' ? undefined : Number(topic)
       const post = async (chat: string, message: object) =>
         requestTarget(url, {
           target: telegram,
           json: {
             chat_id: chat,
+            ...(thread !== undefined && { message_thread_id: thread }),
             ...message,
             // Otherwise Telegram requests the first URL that an agent, or its attacker, writes.
             link_preview_options: { is_disabled: true },
           },
           attempt,
         })
-      const chat = address === ownChat ? getOwnChat(me) : address
+      const chat = named === ownChat ? getOwnChat(me) : named
       const response = await post(chat, formatted)
       const newChat = getNewChat(response)
       if (newChat !== undefined) {
@@ -85,6 +89,12 @@ const isBadFormatting = (response: TargetResponse): boolean =>
 
 const knownErrors: readonly (readonly [description: string, message: string, hint: string])[] = [
   ['chat not found', 'has no such chat', 'check its id, and write to the bot first'],
+  [
+    'thread not found',
+    'has no such topic in this chat',
+    'check the topic: the last number of its link, telegram:<chat>/<topic>',
+  ],
+  ['topic_closed', 'reports that the topic is closed', 'open it, or make the bot an administrator'],
   ['bot was blocked', 'reports that the bot is blocked', 'unblock the bot in Telegram'],
   ["can't initiate", 'does not let a bot write first', 'write /start to the bot'],
   ['bot was kicked', 'reports that the bot was removed from the chat', 'add the bot again'],

@@ -21,7 +21,7 @@ const recipes = [
   ['Mattermost', '{"text": {{ result | truncate: 16000 | json }}}', { text: shown }],
   [
     'Teams',
-    '{"type": "message", "attachments": [{"contentType": "application/vnd.microsoft.card.adaptive", "content": {"type": "AdaptiveCard", "version": "1.4", "body": [{"type": "TextBlock", "wrap": true, "text": {{ result | truncate: 20000 | json }}}]}}]}',
+    '{"type": "message", "attachments": [{"contentType": "application/vnd.microsoft.card.adaptive", "content": {"type": "AdaptiveCard", "version": "1.4", "body": [{"type": "TextBlock", "wrap": true, "text": {{ result | truncate_bytes: 24000 | json }}}]}}]}',
     {
       type: 'message',
       attachments: [
@@ -167,6 +167,21 @@ describe('delivery to a chat by its incoming webhook', () => {
       const names = Object.keys(request?.headers ?? {})
       assert.ok(!names.some((name) => name.startsWith('webhook-')))
       assert.deepEqual(JSON.parse(request?.text ?? ''), body)
+    })
+
+  for (const [what, answer] of [
+    ['Chinese', '报告完成'.repeat(5000)],
+    ['quotes and line ends', '"\n\\'.repeat(7000)],
+    ['emoji', '😀'.repeat(9000)],
+  ] as const)
+    it(`is within the 28 KB of Teams for an answer of ${what}`, async () => {
+      const [, body_template] = recipes.find(([name]) => name === 'Teams') ?? []
+      assert.equal((await run({ body_template }, answer))?.state, 'done')
+      const sent = server.requests[0]?.text ?? ''
+      const bytes = Buffer.byteLength(sent)
+      assert.ok(bytes > 23_900 && bytes < 28 * 1024, String(bytes))
+      assert.match(sent, /…"/)
+      assert.doesNotMatch(sent, /\\ud/)
     })
 
   it('has the event, its webhook and its time', async () => {

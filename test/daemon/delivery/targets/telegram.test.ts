@@ -57,6 +57,19 @@ describe('delivery to Telegram', () => {
     )
   })
 
+  it('sends to a topic of a group, and to General without a number', async () => {
+    for (const address of ['-1001234567890/45', '@my_group/7', '-1001234567890/1'])
+      assert.equal((await run(`telegram:${address}`))?.state, 'done')
+    assert.deepEqual(
+      server.requests.map(({ fields }) => [fields['chat_id'], fields['message_thread_id']]),
+      [
+        ['-1001234567890', 45],
+        ['@my_group', 7],
+        ['-1001234567890', undefined],
+      ],
+    )
+  })
+
   it('waits as long as Telegram asks', async () => {
     server.next(no(429, 'Too Many Requests: retry after 0.2', { retry_after: 0.2 }))
     const started = performance.now()
@@ -86,6 +99,8 @@ describe('delivery to Telegram', () => {
 
   for (const [answer, words] of [
     [no(400, 'Bad Request: chat not found'), /no such chat.*write to the bot first/],
+    [no(400, 'Bad Request: message thread not found'), /no such topic.*last number/],
+    [no(400, 'Bad Request: TOPIC_CLOSED'), /topic is closed/],
     [no(403, 'Forbidden: bot was blocked by the user'), /blocked/],
     [no(403, "Forbidden: bot can't initiate conversation with a user"), /\/start/],
     [
