@@ -49,7 +49,9 @@ export const eventRow = (event: EventRecord, now: Date, paint: Paint): Cell[] =>
   moment(event.receivedAt, now),
   stateCell(event.state, paint),
   cut(
-    [describeWhat(event), toPlainLine(describeEvent(event))].filter(Boolean).join(': '),
+    [event.kind === 'webhook' ? describeWhat(event) : '', toPlainLine(describeEvent(event))]
+      .filter(Boolean)
+      .join(': '),
     mostColumns,
   ),
   describeOrigin(event),
