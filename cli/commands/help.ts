@@ -112,6 +112,7 @@ export const helpTopics = {
   tokens: 'logins, and tokens for scripts, git and agents',
   networks: 'a proxy, and certificates of your own',
   'several-machines': 'a receiver, workers, and NATS between them',
+  containers: 'the daemon in a container',
   desktop: 'the tray, notifications, start at login, restart',
   commands: 'every command, and the exit codes',
   configuration: 'every key of the three files',

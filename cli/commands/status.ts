@@ -87,7 +87,7 @@ const aboutDaemon = (status: Status, now: Date, { columns, paint }: Page): strin
 /** Without `server.public_url` the address is that of `server.public_port`, for a tunnel to lead to. */
 const publicWords = (url: string): [label: string, words: string] =>
   isLoopbackUrl(url)
-    ? ['webhooks', `${toPlainLine(url)}, which only this machine reaches`]
+    ? ['webhooks', `${toPlainLine(url)}, for a tunnel: no public address is set`]
     : ['public', toPlainLine(url)]
 
 const describeBroker = ({

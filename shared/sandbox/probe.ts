@@ -73,7 +73,7 @@ const toMissing = (program: string, why: string): Sandbox => {
     return { missing: `${program} does not work: ${why}`, hint: `try: ${program} --version` }
   return {
     missing: `this system lets ${program} create no namespaces: ${why}`,
-    hint: 'allow user namespaces: sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu), kernel.unprivileged_userns_clone=1 (older Debian) or user.max_user_namespaces=15000; in a container: --security-opt seccomp=unconfined',
+    hint: 'allow user namespaces: sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu), kernel.unprivileged_userns_clone=1 (older Debian) or user.max_user_namespaces=15000; in a container: doorward help containers',
   }
 }
 

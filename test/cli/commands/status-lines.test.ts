@@ -130,11 +130,11 @@ describe('cli: the status on one screen', () => {
     ])
   })
 
-  it('calls no address public that only this machine reaches, as without a tunnel', () => {
+  it('calls no address of this machine public, as without a tunnel', () => {
     for (const publicUrl of ['http://127.0.0.1:18790', 'http://[::1]:18790'])
       assert.equal(
         statusLines({ ...status, publicUrl }, now, { columns: 120, paint: plain })[1],
-        `webhooks at ${publicUrl}, which only this machine reaches`,
+        `webhooks at ${publicUrl}, for a tunnel: no public address is set`,
       )
   })
 
