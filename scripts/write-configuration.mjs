@@ -112,8 +112,9 @@ const webhooksPart = () => {
   const { properties, $defs } = toJsonSchema('webhooks')
   const { items } = properties.webhooks
   const tests = $defs.filter.additionalProperties.anyOf.at(-1)
-  const { workspace, source } = items.properties
-  for (const [name, { description }] of Object.entries({ workspace, source }))
+  const { workspace, commit, pull_request, source } = items.properties
+  const maps = { workspace, commit, pull_request, source }
+  for (const [name, { description }] of Object.entries(maps))
     items.properties[name] = { type: 'object', description }
   return `## webhooks.yaml
 
@@ -126,6 +127,12 @@ ${tableOf(tests)}
 A \`workspace\` is a map of the following; \`doorward help workspaces\` explains it:
 
 ${tableOf(workspace)}
+\`commit\` is a map of:
+
+${tableOf(commit)}
+\`pull_request\` is a map of:
+
+${tableOf(pull_request)}
 \`source\` is a map of the following; \`doorward webhook connect\` writes it:
 
 ${tableOf(source)}`

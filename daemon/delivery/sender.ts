@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import type { PublishSettings } from '../../shared/config/workspace.ts'
 import type { SentKind } from '../../shared/targets/schema.ts'
 import type { DoorwardError } from '../../shared/errors.ts'
 import type { NeededToken } from './token.ts'
@@ -17,6 +18,7 @@ export type AgentReply = {
   readonly code?: SeenCode | undefined
   /** Whether a pull request may change the workflows of GitHub Actions. */
   readonly allowsWorkflows?: boolean
+  readonly publish?: PublishSettings | undefined
 }
 
 /** The code that the agent saw, and what it changed there. */

@@ -155,6 +155,9 @@ const ownEnvironment = (env: NodeJS.ProcessEnv): Record<string, string> => {
   }
 }
 
+/** The author of what doorward commits. */
+export const doorwardIdentity = 'doorward <doorward@localhost>'
+
 const settings: readonly (readonly [name: string, value: string])[] = [
   ['core.hooksPath', devNull],
   ['core.fsmonitor', 'false'],

@@ -24,6 +24,7 @@ import type { Agent, Gateway } from './schema.ts'
 import type { RuleEntry } from './webhook-schema.ts'
 import {
   parseWorkspace,
+  type PublishSettings,
   usualContextBytes,
   workspacePaths,
   type WorkspaceSettings,
@@ -58,6 +59,8 @@ export type Rule = {
   readonly update: boolean
   /** Whether a pull request may change the workflows of GitHub Actions. */
   readonly allowsWorkflows: boolean
+  /** Who makes the commit of a pull request, and what it is opened with. */
+  readonly publish?: PublishSettings
   /** How many of its events may run in an hour or a day. */
   readonly maxRuns: Rate | undefined
   readonly acceptsRisk: boolean
@@ -284,6 +287,9 @@ export const toRule = (
     coalesce,
     update: entry.update ?? false,
     allowsWorkflows: entry.allow_workflows ?? false,
+    ...((entry.commit ?? entry.pull_request) && {
+      publish: { commit: entry.commit, pullRequest: entry.pull_request },
+    }),
     maxRuns: entry.max_runs,
     acceptsRisk: entry.accept_risk ?? false,
   }

@@ -14,7 +14,7 @@ import {
   optionalDuration,
   rate,
 } from './values.ts'
-import { workspaceSchema } from './workspace.ts'
+import { commitSchema, pullRequestSchema, workspaceSchema } from './workspace.ts'
 
 /*
  * The schema of one entry of webhooks.yaml.
@@ -89,6 +89,8 @@ const ruleFields = {
     .describe(
       'With true, pull-request: may change the workflows of GitHub Actions, which run with the secrets of the repository. Default false.',
     ),
+  commit: commitSchema.optional().describe('Who makes the commit of pull-request:.'),
+  pull_request: pullRequestSchema.optional().describe('What pull-request: opens it with.'),
   event_text: z
     .enum(['fenced', 'plain'])
     .optional()
@@ -202,6 +204,8 @@ export const webhookSchema = z
     deliver_to: ruleFields.deliver_to,
     update: ruleFields.update,
     allow_workflows: ruleFields.allow_workflows,
+    commit: ruleFields.commit,
+    pull_request: ruleFields.pull_request,
     dedupe: z
       .enum(['id', 'body', 'off'])
       .optional()

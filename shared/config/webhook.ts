@@ -201,6 +201,13 @@ const checkRule = (
       'pull-request: needs a workspace that the agent may change',
       'write workspace: { repo: …, ref: …, access: write }',
     )
+  for (const key of ['commit', 'pull_request'] as const)
+    if (fields[key] && !targets.some(({ kind }) => kind === 'pull-request'))
+      report(
+        key,
+        'no target of this rule is pull-request:',
+        'remove it, or write pull-request:<owner>/<repo> in deliver_to',
+      )
   if (update && !targets.some(({ kind }) => kind === 'github'))
     report(
       'update',

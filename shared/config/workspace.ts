@@ -59,6 +59,45 @@ export const workspaceSchema = z.strictObject({
   submodules: unsupported('submodules').describe('Only false: submodules are left out.'),
 })
 
+const author = /^[^<>\p{Cc}]*[^<>\s\p{Cc}] <[^<>\s@]+@[^<>\s@]+>$/u
+
+/** `commit` of a rule. */
+export const commitSchema = z.strictObject({
+  author: z
+    .string()
+    .refine(
+      (text) => text === 'bot' || text === 'login' || author.test(text),
+      'not bot, login or "Name <mail>"',
+    )
+    .optional()
+    .describe(
+      'bot is doorward, login the account whose token opens the pull request; or "Name <mail>". Default bot.',
+    ),
+  signoff: z
+    .boolean()
+    .optional()
+    .describe('With true, the message ends with Signed-off-by and the author. Default false.'),
+})
+
+const name = z.string().regex(/^[^\s,/]+(\/[^\s,/]+)?$/, 'not a login, and not org/team')
+
+/** `pull_request` of a rule. */
+export const pullRequestSchema = z.strictObject({
+  draft: z.boolean().optional().describe('With true, it is opened as a draft. Default false.'),
+  labels: z.array(z.string().min(1).max(50)).optional().describe('Its labels. Default none.'),
+  reviewers: z
+    .array(name)
+    .optional()
+    .describe('Logins, and teams as org/team, whose review is asked for. Default none.'),
+})
+
+export type CommitSettings = z.output<typeof commitSchema>
+export type PullRequestSettings = z.output<typeof pullRequestSchema>
+export type PublishSettings = {
+  readonly commit: CommitSettings | undefined
+  readonly pullRequest: PullRequestSettings | undefined
+}
+
 /** Throws `config-invalid`. */
 export const parseWorkspace = (entry: z.output<typeof workspaceSchema>): WorkspaceSettings => {
   const { repo, ref, base, login, access, depth } = entry

@@ -5,6 +5,7 @@ import { asReadOnly, DeliveryError, TokenRefused } from '../delivery-error.ts'
 import { toGithubBody, toTitle } from '../format/parts.ts'
 import type { OwnMessages } from '../loop-guard.ts'
 import type { AgentReply, Attempt, Sender } from '../sender.ts'
+import { addLabelsAndReviewers, readLogin, withAuthor } from './pull-request-options.ts'
 import { findListed, type GithubApi, type Hints, toMade } from './github-api.ts'
 
 const maxFiles = 100
@@ -34,11 +35,18 @@ export const createPullRequest = (
       return 'all that the agent changed is left out: there is no pull request'
     const url = `${gitOrigin}/${name}.git`
     const { gitDir, ref } = change
-    const commit = await checkChange(git, { gitDir, ref, url }, reply, attempt)
+    const checked = await checkChange(git, { gitDir, ref, url }, reply, attempt)
     const repository = `/repos/${name}`
     const branch = `doorward/${reply.eventId}`
     const [owner = ''] = name.split('/')
+    const at = { cwd: gitDir, gitDir, signal: attempt.signal }
+    const { commit: commitSettings = {}, pullRequest = {} } = reply.publish ?? {}
     return api(attempt, hints, async (request, token) => {
+      const commit = await withAuthor(git, at, checked, commitSettings, async () =>
+        readLogin(request, gitOrigin),
+      )
+      const finish = async (pull: unknown) =>
+        addLabelsAndReviewers(request, repository, valueAt(pull, ['number']), pullRequest)
       const query = `state=all&head=${encodeURIComponent(`${owner}:${branch}`)}`
       const list = { path: `${repository}/pulls?${query}`, what: 'pull requests' }
       const earlier = await findListed(
@@ -46,7 +54,7 @@ export const createPullRequest = (
         list,
         (pull) => textAt(pull, 'head', 'sha') === commit,
       )
-      if (earlier !== undefined) return 'an earlier attempt had arrived'
+      if (earlier !== undefined) return `an earlier attempt had arrived${await finish(earlier)}`
       const into =
         base ?? textAt((await asReadOnly(request(repository))).json, 'default_branch') ?? 'main'
       messages.rememberCommit(commit)
@@ -55,12 +63,17 @@ export const createPullRequest = (
       await push(git, { gitDir, commit, branch }, { url, protocol, credential }, attempt)
       const body = toGithubBody(answer)
       const response = await request(`${repository}/pulls`, {
-        body: { title: toTitle(body, maxTitle), head: branch, base: into, body },
+        body: {
+          title: toTitle(body, maxTitle),
+          head: branch,
+          base: into,
+          body,
+          ...(pullRequest.draft && { draft: true }),
+        },
       })
-      const at = { cwd: gitDir, gitDir, signal: attempt.signal }
-      await git(['update-ref', '-d', ref, commit], at).catch(() => undefined)
+      await git(['update-ref', '-d', ref, checked], at).catch(() => undefined)
       const note = `pull request #${String(valueAt(response.json, ['number']))}`
-      return { note, made: toMade(note, response) }
+      return { note: note + (await finish(response.json)), made: toMade(note, response) }
     })
   },
 })
@@ -215,5 +228,5 @@ const pushErrors: readonly (readonly [
 const hints: Hints = {
   403: 'the token may not open a pull request there: it needs the scope repo, or write access to pull requests',
   404: 'there is no such repository, or the token may not see it (scope repo)',
-  422: 'GitHub rejects this pull request: its base branch may be missing, or may have the change already',
+  422: 'GitHub rejects this pull request: its base branch may be missing, or may have the change already, or the repository allows no drafts',
 }

@@ -22,7 +22,7 @@ import type { KeptPayload } from './kept-payloads.ts'
 export type AcceptedEvent = {
   readonly webhook: Pick<
     CompiledRule,
-    'path' | 'agentName' | 'agent' | 'values' | 'allowsWorkflows'
+    'path' | 'agentName' | 'agent' | 'values' | 'allowsWorkflows' | 'publish'
   >
   readonly receivedAt: Date
   readonly known: Known
@@ -125,10 +125,10 @@ export const toWire = ({
   detail: _detail,
   ...event
 }: AcceptedEvent): EventOnWire => {
-  const { path, agentName, agent, values, allowsWorkflows } = event.webhook
+  const { path, agentName, agent, values, allowsWorkflows, publish } = event.webhook
   return {
     ...event,
-    webhook: { path, agentName, agent, values, allowsWorkflows },
+    webhook: { path, agentName, agent, values, allowsWorkflows, ...(publish && { publish }) },
     targets: event.targets.map((target) =>
       target.kind === 'invalid' ? { ...target, error: copyError(target.error) } : target,
     ),

@@ -124,8 +124,8 @@ const createBringToTargets =
       if (result.state === 'waiting') change({ targets: results })
     }
     const { rule, subject } = known
-    const { path, allowsWorkflows } = webhook
-    const seen = { code, allowsWorkflows }
+    const { path, allowsWorkflows, publish } = webhook
+    const seen = { code, allowsWorkflows, publish }
     const title = subject?.title
     const answered = {
       eventId: id,

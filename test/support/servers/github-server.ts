@@ -70,6 +70,8 @@ export type GithubServer = Pick<TargetServer, 'origin' | 'requests' | 'next' | '
   readonly checks: CheckBody[]
   readonly statuses: StatusBody[]
   readonly pulls: PullBody[]
+  /** Labels and reviewers, as they were sent, with their path. */
+  readonly details: readonly [route: string, body: unknown][]
   /** The commits of branches, by their names. */
   readonly commits: Map<string, string>
   /** The pull request #7 of acme/door. */
@@ -98,6 +100,7 @@ export const startGithubServer = async ({
   const checks: CheckBody[] = []
   const statuses: StatusBody[] = []
   const pulls: PullBody[] = []
+  const details: [route: string, body: unknown][] = []
   const pull: GithubServer['pull'] = { head: headOfPull, files: [] }
   const server = await startTargetServer((response, recorded, request) => {
     const [status, document] = answer(recorded)
@@ -112,6 +115,12 @@ export const startGithubServer = async ({
       const [size, number] = ['per_page', 'page'].map((name) => Number(url.searchParams.get(name)))
       return [200, items.slice(((number ?? 1) - 1) * (size ?? 30), (number ?? 1) * (size ?? 30))]
     }
+    if (url.pathname === '/api/v3/user')
+      return [200, { login: 'octocat', id: 583_231, name: 'The <Octocat>' }]
+    if (/^\/(pulls\/8\/requested_reviewers|issues\/8\/labels)$/.test(route)) {
+      details.push([route, fields])
+      return JSON.stringify(fields).includes('nobody') ? [422, message('No')] : [201, {}]
+    }
     const asked = `${method} ${route}`
     if (method !== 'GET' && !scopes.includes('repo'))
       if (!(scopes.includes('repo:status') && route.startsWith('/statuses/')))
@@ -122,7 +131,9 @@ export const startGithubServer = async ({
       case 'GET /pulls': {
         const wanted = url.searchParams.get('head')
         const found = pulls.filter(({ head }) => `acme:${head}` === wanted)
-        return page(found.map(({ head }) => ({ head: { ref: head, sha: commits.get(head) } })))
+        return page(
+          found.map(({ head }) => ({ number: 8, head: { ref: head, sha: commits.get(head) } })),
+        )
       }
       case 'POST /pulls': {
         const opened = checked(fields as PullBody, Object.keys(pullKeys))
@@ -212,6 +223,7 @@ export const startGithubServer = async ({
     checks,
     statuses,
     pulls,
+    details,
     commits,
     pull,
   }

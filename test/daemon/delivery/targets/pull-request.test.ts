@@ -123,6 +123,47 @@ describe('a pull request with what an agent changed', () => {
       assert.equal(messages.isOwnCommit(event), false)
   })
 
+  it('has the author, the sign-off, the labels and the reviewers of its rule', async () => {
+    const code = await change({ 'src/door.ts': 'fixed\n' })
+    const pullRequest = { draft: true, labels: ['bot'], reviewers: ['ada', 'acme/doors'] }
+    const { result } = await deliver(code, {
+      publish: { commit: { author: 'login', signoff: true }, pullRequest },
+    })
+    assert.equal(result?.detail, 'pull request #8')
+    assert.equal(github.pulls[0]?.draft, true)
+    assert.deepEqual(github.details, [
+      ['/issues/8/labels', { labels: ['bot'] }],
+      ['/pulls/8/requested_reviewers', { reviewers: ['ada'], team_reviewers: ['doors'] }],
+    ])
+    const person = 'The Octocat <583231+octocat@users.noreply.127.0.0.1>'
+    assert.equal(
+      await served('log', '-1', '--format=%an <%ae>%n%cn <%ce>', branch),
+      `${person}\n${person}`,
+    )
+    assert.equal(
+      await served('log', '-1', '--format=%(trailers)', branch),
+      `Signed-off-by: ${person}`,
+    )
+    assert.equal(await served('rev-parse', `${branch}^`), code.head)
+  })
+
+  it('is opened without reviewers that GitHub refuses, by an author that the rule names', async () => {
+    const { result } = await deliver(await change({ a: 'b' }), {
+      publish: {
+        commit: { author: 'Ada L. <ada@example.com>' },
+        pullRequest: { reviewers: ['nobody'] },
+      },
+    })
+    assert.deepEqual(
+      [result?.state, result?.detail],
+      ['done', 'pull request #8; its reviewers are not set, as GitHub refused them (422)'],
+    )
+    assert.equal(
+      await served('log', '-1', '--format=%an <%ae>', branch),
+      'Ada L. <ada@example.com>',
+    )
+  })
+
   it('is not opened twice, when an attempt had no response', async () => {
     const code = await change({ 'src/door.ts': 'fixed\n' })
     github.next(json(200, []), json(200, { default_branch: 'main' }), async (...asked) => {
