@@ -137,7 +137,7 @@ describe('a restart of the daemon', () => {
     third.client.close()
     assert.equal(await untilExit(old), '0')
     await stopHome(old.home).catch(() => undefined)
-    assert.deepEqual(await readdir(old.home.run), ['api.token'])
+    assert.deepEqual(await readdir(old.home.run), ['api.token', 'last-day'])
   })
 
   it('allows a retry of an event that failed before it', async () => {
