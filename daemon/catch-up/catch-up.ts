@@ -33,6 +33,9 @@ export class CatchUp {
   #journal: Journal | undefined
   #journalProblem: DoorwardError | undefined
   #lastTickMs = 0
+  /** For a reading that is due before the next tick. */
+  #early: NodeJS.Timeout | undefined
+  #isStarted = false
   #wasOnline = true
   /** One at a time: two readings or runs would take the same deliveries. */
   #turn: Promise<unknown> = Promise.resolve()
@@ -56,7 +59,12 @@ export class CatchUp {
     await this.#openJournal()
     this.#lastTickMs = this.#now()
     const timer = setInterval(() => void this.tick(), tickMs).unref()
-    this.#services.signal.addEventListener('abort', () => clearInterval(timer), { once: true })
+    this.#isStarted = true
+    const stop = () => {
+      clearInterval(timer)
+      clearTimeout(this.#early)
+    }
+    this.#services.signal.addEventListener('abort', stop, { once: true })
     void this.tick()
   }
 
@@ -73,6 +81,15 @@ export class CatchUp {
       if (this.#services.signal.aborted) return
       this.#services.log.warn({ code: knownError(error).code }, 'deliveries could not be caught up')
     })
+    this.#planEarly()
+  }
+
+  #planEarly(): void {
+    clearTimeout(this.#early)
+    if (!this.#isStarted || this.#services.signal.aborted) return
+    const waits = this.#hooks().map(({ dueMs }) => dueMs - this.#now())
+    const waitMs = Math.min(...waits.filter((ms) => ms > 0))
+    if (waitMs < tickMs) this.#early = setTimeout(() => void this.tick(), waitMs).unref()
   }
 
   /** Lists missing deliveries. `isFresh` asks the senders first. Throws why the journal cannot be read. */

@@ -83,6 +83,11 @@ export class MissedHookReader {
     this.#etag = undefined
   }
 
+  /** When the list is due. */
+  get dueMs(): number {
+    return this.#dueMs
+  }
+
   /** Reads the list if it is due, and runs or announces what is missing. */
   async catchUp(journal: Journal): Promise<void> {
     if (!this.#services.isServing() || this.#services.now() < this.#dueMs) return
@@ -194,6 +199,8 @@ export class MissedHookReader {
         this.#dueMs = nowMs + Math.min(this.#dueMs - nowMs, everyMs ?? hourMs)
       }
     } catch (thrown) {
+      // What comes until a reading succeeds can be missed, too.
+      if (journal.cursor(source) === undefined) journal.moveCursor(source, nowMs - 1000)
       // The other hooks are read, whatever this sender answers.
       this.#failure = knownError(thrown)
       this.#pause(this.#failure, nowMs)

@@ -70,10 +70,9 @@ export const connectWebhook = async (
     const hook = { provider, repository, hookId: made.hookId ?? 0 }
     await writeSource(context, { ...hook, ...(poll && { mode: 'poll' as const }) }, path)
     await client.post('/daemon/reload')
-    if (!poll) return { made, pinged: await ping(context, client, path) }
-    // Notes the time from which deliveries are read.
+    // Notes the time from which deliveries can be missing.
     await client.get('/events/missed?fresh=true', { timeoutMs: hookMs })
-    return { made }
+    return poll ? { made } : { made, pinged: await ping(context, client, path) }
   })
   const report: Report = { ...made, ...request, ...entry, ...(pinged && { ping: pinged }) }
   if (terminal.json) terminal.printJson(report)

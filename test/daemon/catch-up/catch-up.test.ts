@@ -91,6 +91,38 @@ describe('when deliveries are caught up', () => {
     assert.match(String(last?.headers['if-none-match']), /^"/)
   })
 
+  it('polls at its time, also between two looks at the clock', async () => {
+    own.definitions = webhooks.replace('1000 }', '1000, mode: poll, every: 45s }')
+    await own.catchUp.list(true)
+    const [made] = server.hooks
+    assert.ok(made)
+    const guid = server.miss(made, { payload: {} })
+    const accepted = new Promise((resolve) =>
+      own.events.follow(({ record }) => resolve(record.deliveryId)),
+    )
+    own.nowMs += 44_950
+    await own.catchUp.tick()
+    own.nowMs += 100
+    assert.equal(await accepted, guid)
+  })
+
+  it('finds what is missed before the first reading that succeeds', async () => {
+    const [made] = server.hooks
+    assert.ok(made)
+    server.next(json(500, {}))
+    const gateway = `targets: { github: { api_url: "${server.apiUrl}" } }\n`
+    const fresh = await CaughtUp.start(webhooks, gateway)
+    assert.match(fresh.problems()[0] ?? '', /cannot be read: GitHub answered 500/)
+    const guid = server.miss(made, { payload: {} })
+    fresh.nowMs += minuteMs
+    const [read] = await fresh.catchUp.list(true)
+    fresh.stop.abort()
+    assert.deepEqual(
+      read?.waiting.map(({ deliveryId }) => deliveryId),
+      [guid],
+    )
+  })
+
   it('reads 2,500 missed deliveries by page, and says how many there are', async () => {
     const [made] = server.hooks
     assert.ok(made)
