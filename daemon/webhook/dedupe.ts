@@ -26,20 +26,20 @@ export type DeliveryCopy = {
 
 /**
  * What two copies of one delivery to a webhook have in common: the sender's id, or the bytes of the
- * verified body; with `isAlsoBody` both. Undefined when there is neither.
+ * verified body; with `second` that as well. Undefined when there is neither.
  */
 export const deliveryKey = (
   webhook: string,
   dedupe: 'id' | 'body' | 'off',
   deliveryId: string | undefined,
   body: Buffer,
-  isAlsoBody = false,
+  second?: Buffer | string,
 ): DeliveryKey | undefined => {
   if (dedupe === 'body') return { webhook, hash: hash('sha256', body, 'binary') }
   if (dedupe === 'off' || deliveryId === undefined) return undefined
   // No JSON begins like this, so it never equals the hash of a body.
   const key = { webhook, hash: hash('sha256', `id ${deliveryId}`, 'binary') }
-  return isAlsoBody ? { ...key, bodyHash: hash('sha256', body, 'binary') } : key
+  return second === undefined ? key : { ...key, bodyHash: hash('sha256', second, 'binary') }
 }
 
 /** The key of a delivery for one rule of its webhook: each rule runs once. */

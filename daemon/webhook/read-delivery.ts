@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { each, type Path } from '../../shared/paths.ts'
 import type { SignatureForm } from '../../shared/signatures/form.ts'
 import type { SignatureScheme } from '../../shared/signatures/scheme.ts'
-import { valueAt } from '../util/payload-path.ts'
+import { textAt, valueAt } from '../util/payload-path.ts'
 import type { CompiledWebhook } from './compiled-webhook.ts'
 import { type DeliveryKey, deliveryKey } from './dedupe.ts'
 // oxlint-disable-next-line no-restricted-imports -- the argument of `parse` is verified
@@ -57,7 +57,7 @@ export const readDelivery = (verified: VerifiedDelivery): ReadDelivery => {
     source,
     payload,
     deliveryId,
-    key: deliveryKey(path, dedupe, deliveryId, body.bytes, Boolean(scheme.lateSeconds)),
+    key: deliveryKey(path, dedupe, deliveryId, body.bytes, findSecond(scheme, body, payload)),
     scope: {
       event: payload,
       headers: toScopeHeaders(scopeHeaders, headers),
@@ -65,6 +65,25 @@ export const readDelivery = (verified: VerifiedDelivery): ReadDelivery => {
       delivery: { id: deliveryId, received_at: receivedAt.toISOString() },
     },
   }
+}
+
+/**
+ * What else identifies a delivery: its bytes, where no signature covers the id; at Slack the message, as an app
+ * gets a mention as app_mention and as message, under two ids.
+ */
+const findSecond = (
+  { name, lateSeconds }: SignatureScheme,
+  { bytes }: VerifiedBody,
+  payload: Payload,
+): Buffer | string | undefined => {
+  if (lateSeconds) return bytes
+  const [type, channel, ts] = ['type', 'channel', 'ts'].map((field) =>
+    textAt(payload, 'event', field),
+  )
+  const isMessage = name === 'slack' && (type === 'app_mention' || type === 'message')
+  return isMessage && channel !== undefined && ts !== undefined
+    ? `message ${channel} ${ts}`
+    : undefined
 }
 
 /** Throws what `parseUnverified` throws. */

@@ -70,7 +70,7 @@ export const sampleDelivery = ({ sender, event, contentType, body }: Sample): De
   const isRenamed = id !== undefined && contentType === 'application/json'
   const newId = `${sender === 'stripe' ? 'evt_' : 'Ev'}${deliveryId.replaceAll('-', '').slice(0, 24)}`
   return {
-    body: isRenamed ? renamed(body, id, newId) : body,
+    body: isRenamed ? renamed(body, sender, id, newId) : body,
     deliveryId,
     headers: {
       'content-type': contentType,
@@ -80,12 +80,17 @@ export const sampleDelivery = ({ sender, event, contentType, body }: Sample): De
   }
 }
 
-/** Gives a sample a new id, where it has one. */
-const renamed = (body: Buffer, field: string, id: string): Buffer => {
+/** Gives a sample a new id, where it has one; a message of Slack is known by its time, too. */
+const renamed = (body: Buffer, sender: SampleSender, field: string, id: string): Buffer => {
   const payload = JSON.parse(body.toString('utf8')) as Record<string, unknown>
-  return Buffer.from(
-    JSON.stringify(Object.hasOwn(payload, field) ? { ...payload, [field]: id } : payload, null, 2),
-  )
+  const { event } = payload
+  const isMessage = sender === 'slack' && typeof event === 'object' && event && 'ts' in event
+  const changed = {
+    ...payload,
+    ...(Object.hasOwn(payload, field) && { [field]: id }),
+    ...(isMessage && { event: { ...event, ts: (Date.now() / 1000).toFixed(6) } }),
+  }
+  return Buffer.from(JSON.stringify(changed, null, 2))
 }
 
 /** Where the secrets are, and `server.public_url`, which some senders sign. */

@@ -104,7 +104,7 @@ describe('deliveries that were seen', () => {
   it('are known by either of id and bytes where no signature covers the id', () => {
     const deliveries = new SeenDeliveries()
     const both = (id: string, bytes: Buffer) => {
-      const key = deliveryKey('/a', 'id', id, bytes, true)
+      const key = deliveryKey('/a', 'id', id, bytes, bytes)
       assert.ok(key)
       return key
     }

@@ -82,6 +82,35 @@ webhooks:
     )
   })
 
+  it('answers a mention once, which comes as app_mention and as message', async () => {
+    const event = { channel: 'C0123', text: 'hello', ts: '1700000002.000100' }
+    const deliver = (id: string, type: string, more = {}) =>
+      post(
+        JSON.stringify({
+          type: 'event_callback',
+          event_id: id,
+          event: { ...event, type, ...more },
+        }),
+      )
+    const first = await deliver('Ev2', 'message')
+    const second = await deliver('Ev3', 'app_mention')
+    const { answer } = await agent.next()
+    answer('an answer')
+    assert.equal((await untilFinished(daemon, first)).state, 'done')
+    const { state, detail } = await untilFinished(daemon, second)
+    assert.deepEqual([state, detail], ['duplicate', `the same delivery as ${first}`])
+    // Another message of that moment, elsewhere, and a reaction to this one.
+    for (const [id, type, more] of [
+      ['Ev4', 'message', { channel: 'C0124' }],
+      ['Ev5', 'reaction_added', {}],
+    ] as const) {
+      const other = await deliver(id, type, more)
+      const asked = await agent.next()
+      asked.answer('another')
+      assert.equal((await untilFinished(daemon, other)).state, 'done')
+    }
+  })
+
   it('answers a command that waited over a restart, and shows its response_url nowhere', async () => {
     const url = (name: string) => `${api.origin}/commands/T1/${name}`
     const command = (name: string) =>
