@@ -47,6 +47,7 @@ export const errorStatuses = {
   'event-not-cancellable': 409,
   'event-not-retryable': 409,
   'workspace-invalid': 422,
+  'paths-unmatched': 422,
   'workspace-ref-not-found': 404,
   'workspace-refused': 502,
   'workspace-git-missing': 500,

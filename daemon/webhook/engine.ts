@@ -12,6 +12,7 @@ import type { Progress } from '../delivery/message-parts.ts'
 import { loadMail } from '../delivery/targets/smtp.ts'
 import type { OAuth } from '../oauth/oauth.ts'
 import { createGit } from '../workspace/git.ts'
+import { createListChange } from '../workspace/context/changed-files.ts'
 import { createAskGithub } from '../workspace/context/github.ts'
 import type { Workspaces } from '../workspace/workspaces.ts'
 import { type CompiledWebhook, webhooksByPath } from './compiled-webhook.ts'
@@ -42,7 +43,7 @@ export type Engine = {
 /** What all engines of a daemon share: a change of the configuration does not replace it. */
 export type EngineServices = Omit<
   RunEventParts,
-  'invoke' | 'deliver' | 'prepareWorkspace' | 'askGithub'
+  'invoke' | 'deliver' | 'prepareWorkspace' | 'askGithub' | 'listChange'
 > & {
   readonly home: Home
   /** Runs the programs of agents. */
@@ -76,8 +77,10 @@ export const createEngine = (
   })
   const senderParts = { targets, env, access, marks, messages, git: createGit(run, env) }
   const deliver = createDeliver({ ...senderParts, homeFolder, progress, log, hasTray })
+  const askGithub = createAskGithub(config.gateway, env, access)
   const askParts = {
-    askGithub: createAskGithub(config.gateway, env, access),
+    askGithub,
+    listChange: createListChange(config.gateway, env, access, askGithub),
     prepareWorkspace: parts.workspaces.preparer(config.gateway, env),
     invoke,
   }

@@ -12,6 +12,7 @@ import {
 import { didYouMean, type Rate } from '../text.ts'
 import { isCliKind } from '../agents/clis.ts'
 import { type Filter, parseFilter, valueConditions } from '../filter/conditions.ts'
+import { parseGlobs, type PathGlobs } from '../filter/paths.ts'
 import {
   isOwnFile,
   ownChat,
@@ -45,6 +46,8 @@ export type Rule = {
     readonly eventText: 'fenced' | 'plain'
     readonly maxValueLength: number | undefined
   }
+  /** Of the files that its event changes one has to be among these. */
+  readonly paths: PathGlobs | undefined
   readonly workspace: WorkspaceSettings | undefined
   /** What `{{context.<name>}}` of the prompt can be. */
   readonly context: readonly ContextName[]
@@ -94,7 +97,8 @@ export type ParsedRule = Partial<
     | 'coalesce'
     | 'update'
   >
->
+> &
+  Partial<PathGlobs>
 
 /** What the fields of webhooks.yaml are checked against. */
 export type WebhookContext = {
@@ -144,6 +148,11 @@ export const parseRule = (
     report: (key, reason, hint) => at(['filter', ...key], reason, hint),
     plainTextAt: (key) => file.plainTextAt([...place, 'filter', ...key]),
   })
+  const [only] = attempt(['paths'], () => entry.paths && parseGlobs([entry.paths].flat(), false))
+  const [ignored] = attempt(
+    ['paths_ignore'],
+    () => entry.paths_ignore && parseGlobs([entry.paths_ignore].flat(), true),
+  )
   const [code] = workspace ? attempt(['workspace'], () => parseWorkspace(workspace)) : []
   const targets = [deliverTo ?? []].flat().flatMap((text, index) => {
     const key = Array.isArray(deliverTo) ? ['deliver_to', index] : ['deliver_to']
@@ -157,6 +166,8 @@ export const parseRule = (
   return {
     ...(on && { on: [on].flat() }),
     ...(filter && { filter: conditions }),
+    ...(only && { only }),
+    ...(ignored && { ignored }),
     ...(prompt && { prompt }),
     ...(code && { workspace: code }),
     ...(entry.context && { context: entry.context }),
@@ -266,7 +277,18 @@ export const scopePaths = ({
 export const toRule = (
   entry: RuleEntry & { readonly name?: string },
   agents: ReadonlyMap<string, Agent>,
-  { on, prompt, filter = [], workspace, context = [], targets = [], title, coalesce }: ParsedRule,
+  {
+    on,
+    prompt,
+    filter = [],
+    only,
+    ignored = [],
+    workspace,
+    context = [],
+    targets = [],
+    title,
+    coalesce,
+  }: ParsedRule,
 ): Rule | undefined => {
   const { agent: agentName = '' } = entry
   const agent = agents.get(agentName)
@@ -279,6 +301,7 @@ export const toRule = (
     agent,
     prompt,
     values: getValues(entry, agent),
+    paths: only || ignored.length > 0 ? { only, ignored } : undefined,
     workspace,
     context,
     contextLimit: entry.context_limit ?? usualContextBytes,

@@ -35,6 +35,9 @@ const ruleName = z
 
 const eventName = z.string().regex(/^\S+$/, 'not the name of an event')
 
+const glob = z.string().regex(/\S/, 'the glob is empty')
+const globs = z.union([glob, z.array(glob).min(1)])
+
 /** What runs for a delivery. */
 const ruleFields = {
   on: z
@@ -56,6 +59,14 @@ const ruleFields = {
     .describe(
       'Path to expected value, compared as text; all must match; a list means any, and a map holds tests such as glob. any and none are lists of filters.',
     ),
+  paths: globs
+    .optional()
+    .describe(
+      'Globs of which a changed file has to match one, as services/api/**: of a push, of the workspace with a base, or of a pull request by the API. Default: any file.',
+    ),
+  paths_ignore: globs
+    .optional()
+    .describe('Globs of changed files that do not count. Default: none.'),
   workspace: workspaceSchema
     .optional()
     .describe('The code that the agent sees: a commit of a repository, checked out for each run.'),
@@ -198,6 +209,8 @@ export const webhookSchema = z
       .optional()
       .describe('The hook that delivers here, as webhook connect made it and wrote it down.'),
     filter: ruleFields.filter,
+    paths: ruleFields.paths,
+    paths_ignore: ruleFields.paths_ignore,
     workspace: ruleFields.workspace,
     context: ruleFields.context,
     context_limit: ruleFields.context_limit,

@@ -168,7 +168,12 @@ describe('git in a workspace', () => {
     timeout: number,
     invoke: Invoke,
   ) =>
-    createAsk({ prepareWorkspace, askGithub: async () => assert.fail('no context'), invoke })({
+    createAsk({
+      prepareWorkspace,
+      askGithub: async () => assert.fail('no context'),
+      listChange: async () => assert.fail('no paths'),
+      invoke,
+    })({
       id: 'evt_1',
       event: {
         webhook: { path: '/x', agentName: 'fixer', agent: { kind: 'echo', timeout } },

@@ -13,6 +13,7 @@ import { type DeliveryKey, ofRule } from '../dedupe.ts'
 import { isForm, isMultipart, type Payload } from '../body.ts'
 import { type ContextRequest, makePrompt } from '../prompt.ts'
 import type { ReadDelivery } from '../read-delivery.ts'
+import { type PathsRequest, toPathsRequest } from '../rules/changes.ts'
 import { type Coalesced, describeEmptyKey, toCoalesced, toUpdateKey } from '../rules/groups.ts'
 import { describeSubject } from './subject.ts'
 import { expandTargets } from '../targets.ts'
@@ -29,6 +30,8 @@ export type AcceptedEvent = {
   readonly prompt: string
   /** For an agent with `event_file`, until the event is over. */
   readonly payload?: Buffer | undefined
+  /** What has to be among the changed files before its agent runs. */
+  readonly paths?: PathsRequest | undefined
   /** The code that its agent sees. */
   readonly workspace?: WorkspaceRequest | undefined
   /** What its prompt has places for. */
@@ -71,6 +74,7 @@ export const createEvent = (rule: CompiledRule, read: ReadDelivery): AcceptedEve
     ),
     prompt,
     context,
+    paths: toPathsRequest(rule, scope),
     workspace: rule.workspace && expandWorkspace(rule.workspace, scope),
     targets: expandTargets(rule.targets, scope),
     updateKey: rule.update ? toUpdateKey(rule, coalesced) : undefined,

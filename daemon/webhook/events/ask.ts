@@ -2,6 +2,7 @@ import type { Answer } from '../../agents/answer.ts'
 import type { Invoke } from '../../agents/invoke.ts'
 import type { SeenCode } from '../../delivery/sender.ts'
 import { toCommitMessage } from '../../delivery/targets/pull-request.ts'
+import { type ListChange, requirePaths } from '../../workspace/context/changed-files.ts'
 import { fillContexts } from '../../workspace/context/context.ts'
 import type { AskGithub } from '../../workspace/context/github.ts'
 import type { WorkspaceRequest } from '../../workspace/request.ts'
@@ -12,6 +13,7 @@ import type { AcceptedEvent } from './accepted-event.ts'
 export type AskParts = {
   readonly prepareWorkspace: PrepareWorkspace
   readonly askGithub: AskGithub
+  readonly listChange: ListChange
   readonly invoke: Invoke
 }
 
@@ -37,13 +39,14 @@ export const createAsk =
     const { event, signal } = asked
     const { agentName, agent } = event.webhook
     if (event.workspace) return askWithCode(parts, asked, event.workspace)
+    if (event.paths) await requirePaths(event.paths, undefined, parts.listChange, signal)
     const question = toQuestion(asked, event.prompt)
     const answer = await parts.invoke(agentName, agent, question, signal)
     return { answer, seen: undefined, notes: [] }
   }
 
 const askWithCode = async (
-  { prepareWorkspace, askGithub, invoke }: AskParts,
+  { prepareWorkspace, askGithub, listChange, invoke }: AskParts,
   asked: Asked,
   request: WorkspaceRequest,
 ): Promise<Answered> => {
@@ -54,6 +57,7 @@ const askWithCode = async (
   try {
     workspace = await prepareWorkspace(request, id, clock.signal, () => clock.begin('checkout'))
     clock.begin('context')
+    if (event.paths) await requirePaths(event.paths, workspace, listChange, clock.signal)
     const { prompt, notes } = await fillContexts(event, workspace, async (call) =>
       askGithub(request, clock.signal, call),
     )

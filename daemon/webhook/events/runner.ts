@@ -142,7 +142,7 @@ const createToJob = (
   const { events, deliveries, kept, groups, budgets, log } = parts
   const runToEnd = createRunToEnd(parts)
   return (id, event, answer, accepted) => {
-    const { webhook, prompt, payload, coalesced, delivery } = event
+    const { webhook, known, prompt, payload, coalesced, delivery } = event
     const queuedAt = performance.now()
     let isOver = false
     let latest = event
@@ -175,6 +175,8 @@ const createToJob = (
             : outcome
       end(ended)
       const { state, stage, code } = ended
+      // No agent has run.
+      if (code === 'paths-unmatched') budgets.giveBack({ path: webhook.path, name: known.rule })
       const details = { event: id, ...toPlace(event), state, stage, code }
       // After the stop it cannot be retried.
       if (state === 'failed' && wasStopped && !wasCancelled)

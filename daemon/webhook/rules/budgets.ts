@@ -54,7 +54,7 @@ export class RunBudgets {
   }
 
   /** Takes the newest run back, which another event replaced before it began. */
-  giveBack(rule: Limited): void {
+  giveBack(rule: Omit<Limited, 'maxRuns'>): void {
     if (this.#byRule.get(toKey(rule))?.times.pop() === undefined) return
     this.#journal?.giveBackRun(toDigest(toKey(rule)))
   }
@@ -124,7 +124,8 @@ const removeOld = ({ rate, times }: Runs, nowMs: number): void => {
   times.splice(0, first === -1 ? times.length : first)
 }
 
-const toKey = ({ path, name }: Limited): string => (name === undefined ? path : `${path} ${name}`)
+const toKey = ({ path, name }: Omit<Limited, 'maxRuns'>): string =>
+  name === undefined ? path : `${path} ${name}`
 
 const hourMs = 3_600_000
 

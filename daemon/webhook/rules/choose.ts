@@ -1,6 +1,7 @@
 import type { EventName, Rule } from '../../../shared/config/rule.ts'
 import type { SignatureScheme } from '../../../shared/signatures/scheme.ts'
 import { valueAt } from '../../util/payload-path.ts'
+import { findPathsMiss } from './changes.ts'
 import type { CompiledRule, CompiledWebhook } from '../compiled-webhook.ts'
 import type { EventScope } from '../read-delivery.ts'
 import type { Payload } from '../body.ts'
@@ -94,14 +95,15 @@ const holdsFor = (value: unknown, { isList, tests }: ValueCondition): boolean =>
 
 /** Why a rule does not match, from the configuration alone: values of the sender are not shown. */
 export const findMiss = (
-  { on, filter, coalesce }: Pick<Rule, 'on' | 'filter' | 'coalesce'>,
+  rule: Pick<Rule, 'on' | 'filter' | 'coalesce' | 'paths' | 'workspace'>,
   kind: EventKind | undefined,
   scope: FilterScope,
 ): string | undefined => {
+  const { on, filter, coalesce } = rule
   if (on && !isNamed(on, kind)) return 'its event is not one of on'
   if (isNamed(coalesce?.cancelOn ?? [], kind)) return 'its event is one of coalesce.cancel_on'
   const mismatch = firstMismatch(scope, filter)
-  return mismatch && `the filter on ${mismatch.text} does not match`
+  return mismatch ? `the filter on ${mismatch.text} does not match` : findPathsMiss(rule, scope)
 }
 
 const namesEvents = ({ on, coalesce }: Pick<Rule, 'on' | 'coalesce'>): boolean =>

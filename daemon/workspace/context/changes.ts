@@ -1,3 +1,4 @@
+import type { Workspace } from '../workspaces.ts'
 import type { Context, ContextSource } from './source.ts'
 import { cutLines, cutList, formatSize, showName } from './source.ts'
 
@@ -135,6 +136,18 @@ const listFiles = async ({
     .split('\0')
     .slice(0, cut ? -1 : undefined)
   return { files: parseFiles(parts), from }
+}
+
+/** The names of what was changed, before and after a rename; undefined where there are too many. */
+export const listChangedPaths = async ({
+  git,
+  head,
+  base = head,
+  start: from = base,
+}: Workspace): Promise<readonly string[] | undefined> => {
+  const args = ['diff', '--name-only', '-z', '--no-renames', '--no-ext-diff', from, head]
+  const { stdout, cut } = await git(args, { outputLimitBytes: maxListBytes })
+  return cut ? undefined : stdout.toString().split('\0').slice(0, -1)
 }
 
 /**

@@ -68,6 +68,7 @@ describe('a configuration', () => {
           {
             name: undefined,
             on: undefined,
+            paths: undefined,
             agentName: 'echo',
             agent: { kind: 'echo', timeout: 600_000, concurrency: 1, output_limit: 1024 ** 2 },
             prompt: { source: 'x', parts: ['x'] },
