@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { SentKind } from '../../shared/targets/schema.ts'
 import { DeliveryError } from './delivery-error.ts'
-import { toParts } from './format/parts.ts'
+import { describeLeftOut, toParts } from './format/parts.ts'
 import { retry, type RetryOptions, type RetryRules, retryRules } from './retry.ts'
 import type { AgentReply, Sender, Sent } from './sender.ts'
 import { BoundedMap } from '../util/collections.ts'
@@ -32,7 +32,7 @@ export const createPartsSender =
     const isIdempotent = typeof given === 'boolean' ? given : given(address)
     const { signal } = options
     const { attemptMs: timeoutMs, mailTimeoutMs } = rules
-    const texts = toParts(target, reply.text)
+    const texts = toParts(target, toText(target, reply))
     const before = progress.get(reply, target.text)
     const notes = new Set<string>()
     let made: Sent['made']
@@ -62,6 +62,11 @@ export const createPartsSender =
     progress.forget(reply, target.text)
     return { note: notes.size === 0 ? undefined : [...notes].join('; '), made }
   }
+
+const toText = ({ kind }: RemoteTarget, { text, code }: AgentReply): string => {
+  const leftOut = kind === 'github' || kind === 'gitlab' ? describeLeftOut(code?.leftOut) : ''
+  return leftOut === '' ? text : `${leftOut}\n\n${text}`
+}
 
 const withPart = (error: unknown, index: number, total: number): unknown => {
   if (!(error instanceof DeliveryError)) return error

@@ -28,6 +28,10 @@ export type SeenCode = {
   /** A commit in the mirror of the repository, or why there is none; undefined where no target wants it. */
   readonly change?:
     { readonly gitDir: string; readonly ref: string } | 'none' | 'left-out' | undefined
+  /** What its prompt left out of the change, for the readers of the answer. */
+  readonly leftOut?: readonly string[] | undefined
+  /** The diff of each file that the answer comments on, without its text: servers give none of large files. */
+  readonly hunks?: Readonly<Record<string, string>> | undefined
 }
 
 /** A target with the values of the payload filled in, or the reason why it cannot be used. */

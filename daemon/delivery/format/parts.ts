@@ -60,6 +60,10 @@ export const toGithubBody = (text: string): string =>
     .map(githubText)
     .join('')
 
+/** What the agent did not see, as a part of the answer: an answer about a part looks as if it were about all. */
+export const describeLeftOut = (leftOut: readonly string[] = []): string =>
+  leftOut.length === 0 ? '' : `_The agent did not see everything: ${leftOut.join('; ')}._`
+
 /** The first line of a text that has words, without marks of Markdown. */
 export const toTitle = (text: string, maxLength: number): string => {
   const line = text.split('\n').find((one) => /[\p{L}\p{N}]/u.test(one)) ?? text

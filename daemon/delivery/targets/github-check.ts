@@ -1,6 +1,6 @@
 import { valueAt } from '../../util/payload-path.ts'
 import { parseAnswer } from '../format/review.ts'
-import { toGithubBody, toTitle } from '../format/parts.ts'
+import { describeLeftOut, toGithubBody, toTitle } from '../format/parts.ts'
 import type { CommentMarks, OwnMessages } from '../loop-guard.ts'
 import type { Sender } from '../sender.ts'
 import { findListed, type GithubApi, type Hints, toMade } from './github-api.ts'
@@ -23,7 +23,8 @@ export const createGithubCheck = (
     const name = `doorward/${reply.rule ?? reply.webhook.slice(1)}`
     // Without a verdict it is neutral.
     const { text, conclusion = 'neutral' } = parseAnswer(answer)
-    const summary = toGithubBody(text)
+    const parts = [text, describeLeftOut(reply.code?.leftOut)]
+    const summary = toGithubBody(parts.filter((part) => part !== '').join('\n\n'))
     const title = toTitle(summary, maxDescription)
     const mark = marks.markFor(reply.eventId, 1, summary)
     const commit = `/repos/${repository}/commits/${sha}`

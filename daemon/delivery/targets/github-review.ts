@@ -1,6 +1,6 @@
 import { textAt } from '../../util/payload-path.ts'
 import { asReadOnly } from '../delivery-error.ts'
-import { toGithubBody } from '../format/parts.ts'
+import { describeLeftOut, toGithubBody } from '../format/parts.ts'
 import {
   describeComments,
   placeComments,
@@ -26,6 +26,7 @@ export const createGithubReview = (api: GithubApi, marks: CommentMarks): Sender 
     const pull = `/repos/${repository}/pulls/${number}`
     const review = parseAnswer(answer)
     const { comments } = review
+    const leftOut = describeLeftOut(reply.code?.leftOut)
     if (review.text.trim() === '' && comments.length === 0)
       return ['the answer has neither words nor comments: nothing was posted', review.note]
         .filter((note) => note !== undefined)
@@ -37,11 +38,13 @@ export const createGithubReview = (api: GithubApi, marks: CommentMarks): Sender 
     return api(attempt, hints, async (request) => {
       const moved = comments.length > 0 && (await hasMoved(request, pull, reply.code?.head))
       const patches =
-        comments.length > 0 && !moved ? await fetchPatches(request, pull, comments) : new Map()
+        comments.length > 0 && !moved
+          ? await fetchPatches(request, pull, comments, reply.code?.hunks)
+          : new Map()
       const { placed, others } = placeComments(comments, patches)
       let made: Sent['made']
       const post = async (shown: readonly PlacedComment[], inText: readonly LineComment[]) => {
-        const { sign, body } = mark(1, withComments(review.text, shown, inText))
+        const { sign, body } = mark(1, withComments([leftOut, review.text], shown, inText))
         const isSame = (found: unknown) => textAt(found, 'body')?.startsWith(sign) ?? false
         const list = { path: `${pull}/reviews?`, what: 'reviews' }
         if (attempt.mayHaveArrived && (await findListed(request, list, isSame))) return 'arrived'
@@ -84,13 +87,14 @@ const describeReview = (comments: number): string =>
 const describeOthers = (inText: number, all: number, moved: boolean): string =>
   `${inText} of ${all} comments ${moved ? 'are on an older state of the pull request' : 'do not fit the diff'}: they are in the text of the review`
 
-const withComments = (
-  text: string,
+/** The text of a review, with the comments that are on no line. */
+export const withComments = (
+  parts: readonly string[],
   shown: readonly LineComment[],
   inText: readonly LineComment[],
 ): string => {
-  const words = text.trim() === '' && shown.length > 0 ? 'Comments on lines:' : text
-  return [words, describeComments(inText)].filter((part) => part !== '').join('\n\n')
+  const words = [...parts, describeComments(inText)].filter((part) => part.trim() !== '')
+  return words.length === 0 && shown.length > 0 ? 'Comments on lines:' : words.join('\n\n')
 }
 
 /** True when the pull request has another head than the one that the agent saw. */
@@ -104,11 +108,12 @@ const hasMoved = async (
   return textAt(json, 'head', 'sha') !== head
 }
 
-/** The diffs of the commented files, by path. A file that is binary or too large has none. */
+/** The diffs of the commented files, by path. GitHub gives none of a large file: the workspace has it. */
 const fetchPatches = async (
   request: GithubRequest,
   pull: string,
   comments: readonly LineComment[],
+  hunks: unknown,
 ): Promise<ReadonlyMap<string, string>> => {
   const missing = new Set(comments.map(({ path }) => path))
   // A path may have a prefix, which counts only where the file itself is not in the list.
@@ -120,7 +125,7 @@ const fetchPatches = async (
     (file) => {
       const path = textAt(file, 'filename')
       if (path === undefined || !wanted.has(path)) return false
-      patches.set(path, textAt(file, 'patch') ?? '')
+      patches.set(path, textAt(file, 'patch') ?? textAt(hunks, path) ?? '')
       missing.delete(path)
       return missing.size === 0
     },

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { textAt, valueAt } from '../../util/payload-path.ts'
 import { type Git, GitFailed, type Remote } from '../../workspace/git.ts'
 import { asReadOnly, DeliveryError, TokenRefused } from '../delivery-error.ts'
-import { toGithubBody, toTitle } from '../format/parts.ts'
+import { isEmpty, toGithubBody, toTitle } from '../format/parts.ts'
 import type { OwnMessages } from '../loop-guard.ts'
 import type { AgentReply, Attempt, Sender } from '../sender.ts'
 import { addLabelsAndReviewers, readLogin, withAuthor } from './pull-request-options.ts'
@@ -61,7 +61,7 @@ export const createPullRequest = (
       const credential = { origin: gitOrigin, username: 'x-access-token', token }
       const protocol = url.startsWith('https:') ? 'https' : 'http'
       await push(git, { gitDir, commit, branch }, { url, protocol, credential }, attempt)
-      const body = toGithubBody(answer)
+      const body = toGithubBody(orSilent(answer))
       const response = await request(`${repository}/pulls`, {
         body: {
           title: toTitle(body, maxTitle),
@@ -80,9 +80,13 @@ export const createPullRequest = (
 
 const maxTitle = 100
 
+/** An agent that has changed files may answer with nothing. */
+const orSilent = (answer: string): string =>
+  isEmpty(answer) ? 'Change by an agent\n\nThe agent answered with no text.' : answer
+
 /** The message of the commit with what an agent changed: the first line of its answer. */
 export const toCommitMessage = (answer: string, eventId: string): string =>
-  `${toTitle(toGithubBody(answer), maxTitle)}\n\nMade by an agent, for the event ${eventId} of doorward.\n`
+  `${toTitle(toGithubBody(orSilent(answer)), maxTitle)}\n\nMade by an agent, for the event ${eventId} of doorward.\n`
 
 type Change = { readonly gitDir: string; readonly ref: string; readonly url: string }
 

@@ -119,7 +119,12 @@ const outcomeSchema = progressSchema.extend({
   agentMs: z.number(),
   detail: z.string(),
   /** A commit would be on the other machine. */
-  seen: z.object({ head: z.string() }).optional(),
+  seen: z
+    .object({
+      head: z.string(),
+      leftOut: z.array(z.string().max(200)).max(10).readonly().optional(),
+    })
+    .optional(),
   error: z
     .object({
       code: z.custom<ErrorCode>((code) => typeof code === 'string'),

@@ -1,10 +1,12 @@
 import type { Answer } from '../../agents/answer.ts'
 import type { Invoke } from '../../agents/invoke.ts'
 import type { SeenCode } from '../../delivery/sender.ts'
+import { parseAnswer } from '../../delivery/format/review.ts'
 import { toCommitMessage } from '../../delivery/targets/pull-request.ts'
 import { type ListChange, requirePaths } from '../../workspace/context/changed-files.ts'
 import { fillContexts } from '../../workspace/context/context.ts'
 import type { AskGithub } from '../../workspace/context/github.ts'
+import { readHunks } from '../../workspace/context/hunks.ts'
 import type { WorkspaceRequest } from '../../workspace/request.ts'
 import { RunClock } from '../../workspace/run-clock.ts'
 import type { Workspace, PrepareWorkspace } from '../../workspace/workspaces.ts'
@@ -68,7 +70,9 @@ const askWithCode = async (
     const answer = await invoke(agentName, limited, question, signal)
     clock.begin('commit')
     const captured = await captureChange(workspace, event, id, answer.text)
-    const seen = { head: workspace.head, change: captured?.change }
+    const hunks = await captureHunks(workspace, event, answer.text)
+    const { head } = workspace
+    const seen = { head, change: captured?.change, leftOut: notes, hunks }
     return { answer, seen, notes: [...workspace.notes, ...notes, ...(captured?.notes ?? [])] }
   } catch (error) {
     throw clock.explain(error)
@@ -96,4 +100,18 @@ const captureChange = async (
   const { ref, notes } = await workspace.commit(toCommitMessage(text, id))
   if (ref !== undefined) return { change: { gitDir: workspace.gitDir, ref }, notes }
   return { change: notes.length === 0 ? 'none' : 'left-out', notes }
+}
+
+/** The diffs of the files that a review comments on: its server may give none. */
+const captureHunks = async (
+  workspace: Workspace,
+  { targets }: AcceptedEvent,
+  text: string,
+): Promise<SeenCode['hunks']> => {
+  const { base, start: from = base } = workspace
+  const isReview = targets.some(({ kind }) => kind === 'github-review')
+  const paths = isReview ? parseAnswer(text).comments.map(({ path }) => path) : []
+  if (from === undefined || paths.length === 0) return undefined
+  // Without them a comment is in the text of the review.
+  return readHunks({ ...workspace, from }, paths).catch(() => undefined)
 }

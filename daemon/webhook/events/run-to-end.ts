@@ -4,7 +4,7 @@ import { toPlainText } from '../../../shared/text.ts'
 import type { Answer } from '../../agents/answer.ts'
 import type { Deliver, EventLinkTo } from '../../delivery/deliver.ts'
 import { isEmpty } from '../../delivery/format/parts.ts'
-import type { SeenCode } from '../../delivery/sender.ts'
+import type { ResolvedTarget, SeenCode } from '../../delivery/sender.ts'
 import type { EventChanges } from '../../events/event-record.ts'
 import type { EventStore } from '../../events/event-store.ts'
 import type { Log } from '../../log/log.ts'
@@ -90,15 +90,20 @@ export const createRunToEnd = (parts: RunToEndParts): RunToEnd => {
       stage = 'deliver'
       const nothingSent = { state: 'done', durations: { queuedMs, agentMs, deliverMs: 0 } } as const
       if (earlier.length === 0) return nothingSent
-      if (isEmpty(text))
+      const isSilent = isEmpty(text)
+      // An agent that says nothing may still have changed files.
+      const only = isSilent ? ('pull-request' as const) : undefined
+      const hasChange = code?.change !== undefined && code.change !== 'none'
+      if (isSilent && !hasChange)
         return { ...nothingSent, detail: 'the answer is empty: nothing was delivered' }
       // While the folder of a program that had answered was being removed.
       if (isCancelled(signal)) throw new DoorwardError('event-cancelled', 'it was cancelled')
       // This may start other jobs.
       run.agentIsDone()
       start = performance.now()
-      const results = await bringToTargets(run, text, earlier, code)
-      return { durations: time(), ...deliveredEnd(results) }
+      const results = await bringToTargets(run, text, earlier, code, only)
+      const silent = isSilent && { detail: 'the answer is empty: only the change was delivered' }
+      return { durations: time(), ...silent, ...deliveredEnd(results) }
     } catch (error) {
       if (!(error instanceof DoorwardError))
         log.error({ event: id, stage, error: errorName(error) }, 'internal error')
@@ -115,9 +120,12 @@ const createBringToTargets =
     text: string,
     earlier: readonly TargetResult[],
     code?: SeenCode,
+    kind?: ResolvedTarget['kind'],
   ) => {
     const { webhook, receivedAt, targets, known, updateKey } = event
-    const only = openPlaces(earlier)
+    const only = openPlaces(earlier).filter(
+      (place) => kind === undefined || targets[place]?.kind === kind,
+    )
     let results = [...earlier]
     const changed = (place: number, result: TargetResult) => {
       results = withResult(results, earlier, place, result)

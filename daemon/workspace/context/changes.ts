@@ -6,7 +6,7 @@ import { cutLines, cutList, formatSize, showName } from './source.ts'
  * Git describes a change, from where it left `base` to `head`.
  */
 
-const options = ['--no-color', '--no-ext-diff', '--no-textconv', '--find-renames']
+export const diffOptions = ['--no-color', '--no-ext-diff', '--no-textconv', '--find-renames']
 
 /** The longest patch that is read; no limit of a context is longer. */
 const maxPatchBytes = 32 * 1024 * 1024
@@ -18,7 +18,7 @@ export const readDiff = async (source: ContextSource): Promise<Context> => {
   const { files, from } = await listFiles(source)
   if (files.length === 0) return { text: noChange }
   const { stdout, cut } = await workspace.git(
-    ['-c', 'core.quotePath=false', 'diff', '--patch', ...options, from, workspace.head],
+    ['-c', 'core.quotePath=false', 'diff', '--patch', ...diffOptions, from, workspace.head],
     { outputLimitBytes: maxPatchBytes },
   )
   const patches = splitPatch(stdout)
@@ -128,7 +128,7 @@ const listFiles = async ({
   workspace,
 }: ContextSource): Promise<{ readonly files: readonly ChangedFile[]; readonly from: string }> => {
   const { git, head, base = head, start: from = base } = workspace
-  const { stdout, cut } = await git(['diff', '--raw', '--numstat', '-z', ...options, from, head], {
+  const { stdout, cut } = await git(['diff', '--raw', '--numstat', '-z', ...diffOptions, from, head], {
     outputLimitBytes: maxListBytes,
   })
   const parts = stdout
@@ -188,7 +188,7 @@ const start = Buffer.from('diff --git ')
  * The patches of single files: only their heads begin so, as git quotes names with line breaks. A file that
  * became a link has two heads with the same names.
  */
-const splitPatch = (patch: Buffer): Buffer[] => {
+export const splitPatch = (patch: Buffer): Buffer[] => {
   const places: number[] = []
   let before = ''
   for (let place = patch.indexOf(start); place !== -1; place = findNext(patch, place)) {

@@ -5,6 +5,7 @@ import { type RunningDaemon, startDaemon, untilFinished } from '../../support/da
 import {
   type GithubServer,
   headOfPull,
+  type ReviewBody,
   startGithubServer,
 } from '../../support/servers/github-server.ts'
 import { type GitServer, startGitServer } from '../../support/servers/git-server.ts'
@@ -102,7 +103,9 @@ webhooks:
   })
 })
 
-describe('a webhook whose agent changes code', () => {
+describe('a webhook whose agent sees or changes code', () => {
+  const comment = { path: 'big.ts', start_line: 1200, line: 1201, body: 'Why?' }
+  const review = JSON.stringify({ comments: [comment, { ...comment, line: 9000 }] })
   const token = 'gho_canary-of-the-login'
   let daemon: RunningDaemon
   let github: GithubServer
@@ -117,6 +120,12 @@ agents:
   fixer:
     kind: command
     command: ['${process.execPath}', '-e', 'fs.writeFileSync("hello.txt", "fixed"); console.log("Fix it")']
+  silent:
+    kind: command
+    command: ['${process.execPath}', '-e', 'fs.writeFileSync("hello.txt", "silently")']
+  reviewer:
+    kind: command
+    command: ['${process.execPath}', '-e', 'console.log(process.argv[1])', '${review}']
 `,
       gateway: `
 oauth: { callback_port: 0 }
@@ -130,6 +139,18 @@ webhooks:
     prompt_template: fix it
     workspace: { repo: '${server.url}', ref: '{{event.ref}}', access: write }
     deliver_to: 'pull-request:acme/door'
+  - path: /silent
+    agent: silent
+    prompt_template: fix it
+    workspace: { repo: '${server.url}', ref: main, access: write }
+    deliver_to: [log, 'pull-request:acme/door']
+  - path: /review
+    agent: reviewer
+    prompt_template: '{{context.diff}}'
+    workspace: { repo: '${server.url}', ref: '{{event.head}}', base: '{{event.base}}' }
+    context: [diff]
+    context_limit: 1kb
+    deliver_to: 'github-review:acme/door#7'
 `,
     })
     await mkdir(home.tokens, { mode: 0o700 })
@@ -186,5 +207,50 @@ webhooks:
       body: JSON.stringify({ ref: `refs/heads/${branch}`, after: sha }),
     })
     assert.equal(push.json()['status'], 'filtered')
+  })
+
+  const post = async (path: string, payload: object) => {
+    const reply = await send(daemon.url + path, {
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(payload),
+    })
+    return untilFinished(daemon, String(reply.json()['id']))
+  }
+
+  it('opens a pull request for an agent that says nothing', async () => {
+    const event = await post('/silent', {})
+    assert.deepEqual(
+      [event.state, event.detail, event.targets.map(({ state }) => state)],
+      ['done', 'the answer is empty: only the change was delivered', ['waiting', 'done']],
+    )
+    assert.equal(github.pulls.at(-1)?.title, 'Change by an agent')
+    const file = `doorward/${event.id}:hello.txt`
+    assert.equal(await server.git(`--git-dir=${server.folder}`, 'show', file), 'silently')
+  })
+
+  it('says in a review what the agent did not see, and finds lines of large files', async () => {
+    const lines = (word: string) =>
+      Array.from({ length: 3000 }, (_, index) => `${word} ${index}`).join('\n')
+    const base = await server.push({ 'big.ts': lines('one') })
+    github.pull.head = await server.push({ 'big.ts': lines('two'), 'small.ts': 'x' })
+    // GitHub has this file, and leaves out its diff.
+    github.pull.files.push({ filename: 'big.ts', status: 'modified' })
+    github.next(
+      json(200, { number: 7, head: { sha: github.pull.head } }),
+      json(200, github.pull.files),
+      json(200, { id: 1 }),
+    )
+    const event = await post('/review', { base, head: github.pull.head })
+    assert.equal(event.state, 'done', event.detail)
+    const { fields } = github.requests.at(-1) ?? {}
+    const { body, comments = [] } = fields as ReviewBody
+    assert.match(
+      body ?? '',
+      /_The agent did not see everything: the diff leaves out 1 of 2 files\._\n\n`big.ts`, lines 1200 to 9000:/,
+    )
+    assert.deepEqual(
+      comments.map((one) => ({ ...one, body: one.body.split('\n')[1] })),
+      [{ ...comment, side: 'RIGHT', start_side: 'RIGHT' }],
+    )
   })
 })
