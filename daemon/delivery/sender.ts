@@ -15,6 +15,8 @@ export type AgentReply = {
   readonly text: string
   /** A comment replaces the earlier comment of the same rule with the same key. */
   readonly updateKey?: string | undefined
+  /** The name of a check, where it is not that of the rule. */
+  readonly checkName?: string | undefined
   readonly code?: SeenCode | undefined
   /** Whether a pull request may change the workflows of GitHub Actions. */
   readonly allowsWorkflows?: boolean

@@ -1,6 +1,6 @@
 import type { EventRecord, TargetResult } from '../../shared/api.ts'
 import { addressForm, isAddress, type SentKind } from '../../shared/targets/schema.ts'
-import { isSlackReply, type Target } from '../../shared/targets/targets.ts'
+import { isSlackReply, type Target, targetPaths } from '../../shared/targets/targets.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { formatPath, type Path } from '../../shared/paths.ts'
 import { isFixed, type Template } from '../../shared/templates.ts'
@@ -9,8 +9,22 @@ import { findReplyAddress } from '../delivery/targets/slack-reply.ts'
 import { textOfValue, valueAt } from '../util/payload-path.ts'
 import type { EventScope } from './read-delivery.ts'
 
-/** Expands the templates of targets. A forbidden value makes only that target fail, later, with nothing written. */
-export const expandTargets = (targets: readonly Target[], scope: EventScope): ResolvedTarget[] =>
+/**
+ * Expands the templates of targets. A forbidden value makes only that target fail, later, with nothing written.
+ * In a list those are left out whose value the event does not have, unless none is left.
+ */
+export const expandTargets = (targets: readonly Target[], scope: EventScope): ResolvedTarget[] => {
+  const known = targets.filter((target) => !lacksValue(target, scope))
+  return expandAll(known.length > 0 ? known : targets, scope)
+}
+
+const lacksValue = (target: Target, scope: EventScope): boolean =>
+  targetPaths(target).some((path) => {
+    const value = valueAt(scope, path)
+    return value === undefined || value === null || value === ''
+  })
+
+const expandAll = (targets: readonly Target[], scope: EventScope): ResolvedTarget[] =>
   targets.flatMap((target): ResolvedTarget[] => {
     switch (target.kind) {
       case 'none':

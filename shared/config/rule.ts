@@ -60,6 +60,8 @@ export type Rule = {
   readonly coalesce: Coalesce | undefined
   /** Whether a comment replaces the earlier one. */
   readonly update: boolean
+  /** The name of its check, where it is not that of the rule. */
+  readonly checkName: string | undefined
   /** Whether a pull request may change the workflows of GitHub Actions. */
   readonly allowsWorkflows: boolean
   /** Who makes the commit of a pull request, and what it is opened with. */
@@ -309,6 +311,7 @@ export const toRule = (
     title,
     coalesce,
     update: entry.update ?? false,
+    checkName: entry.check_name,
     allowsWorkflows: entry.allow_workflows ?? false,
     ...((entry.commit ?? entry.pull_request) && {
       publish: { commit: entry.commit, pullRequest: entry.pull_request },

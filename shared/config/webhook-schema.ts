@@ -94,6 +94,13 @@ const ruleFields = {
     .describe(
       'With true, a comment by github: edits the earlier comment of the same rule there, instead of adding one. Default false.',
     ),
+  check_name: z
+    .string()
+    .regex(/^[\p{L}\p{N}][^\p{C}]{0,99}$/u, 'not a name of a check: at most 100 characters')
+    .optional()
+    .describe(
+      'The name of the check that github-check: sets. Default doorward/<rule>, or doorward/<path> without a rule.',
+    ),
   allow_workflows: z
     .boolean()
     .optional()
@@ -216,6 +223,7 @@ export const webhookSchema = z
     context_limit: ruleFields.context_limit,
     deliver_to: ruleFields.deliver_to,
     update: ruleFields.update,
+    check_name: ruleFields.check_name,
     allow_workflows: ruleFields.allow_workflows,
     commit: ruleFields.commit,
     pull_request: ruleFields.pull_request,

@@ -214,6 +214,12 @@ const checkRule = (
       'no target of this rule is github:, whose comments it edits',
       'remove it, or write github:<owner>/<repo>#<number> in deliver_to',
     )
+  if (fields.check_name !== undefined && !targets.some(({ kind }) => kind === 'github-check'))
+    report(
+      'check_name',
+      'no target of this rule is github-check:, whose check it names',
+      'remove it, or write github-check:<owner>/<repo>@<commit> in deliver_to',
+    )
 }
 
 const checkNames = (

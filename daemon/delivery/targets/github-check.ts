@@ -20,7 +20,7 @@ export const createGithubCheck = (
   isIdempotent: true,
   send: async ({ address, text: answer, reply }, attempt) => {
     const [repository = '', sha = ''] = address.split('@')
-    const name = `doorward/${reply.rule ?? reply.webhook.slice(1)}`
+    const name = reply.checkName ?? `doorward/${reply.rule ?? reply.webhook.slice(1)}`
     // Without a verdict it is neutral.
     const { text, conclusion = 'neutral' } = parseAnswer(answer)
     const parts = [text, describeLeftOut(reply.code?.leftOut)]

@@ -39,6 +39,7 @@ export type AcceptedEvent = {
   readonly targets: readonly ResolvedTarget[]
   /** With `update`: what identifies the comment that the answer updates. */
   readonly updateKey?: string | undefined
+  readonly checkName?: string | undefined
   /** Of the run that gave the answer, for a retry of its delivery. */
   readonly code?: SeenCode | undefined
   /** What the owner is told of it while it waits. */
@@ -78,6 +79,7 @@ export const createEvent = (rule: CompiledRule, read: ReadDelivery): AcceptedEve
     workspace: rule.workspace && expandWorkspace(rule.workspace, scope),
     targets: expandTargets(rule.targets, scope),
     updateKey: rule.update ? toUpdateKey(rule, coalesced) : undefined,
+    checkName: rule.checkName,
     payload: toEventFile(rule.agent, { body, headers }, payload, webhook.scheme),
     coalesced: typeof coalesced === 'object' ? coalesced : undefined,
     detail: describeWaiting(coalesced),

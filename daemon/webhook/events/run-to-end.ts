@@ -122,7 +122,7 @@ const createBringToTargets =
     code?: SeenCode,
     kind?: ResolvedTarget['kind'],
   ) => {
-    const { webhook, receivedAt, targets, known, updateKey } = event
+    const { webhook, receivedAt, targets, known, updateKey, checkName } = event
     const only = openPlaces(earlier).filter(
       (place) => kind === undefined || targets[place]?.kind === kind,
     )
@@ -143,6 +143,7 @@ const createBringToTargets =
       receivedAt,
       text,
       updateKey,
+      checkName,
       ...seen,
     }
     const made = (link: EventLinkTo) =>

@@ -128,9 +128,12 @@ const listFiles = async ({
   workspace,
 }: ContextSource): Promise<{ readonly files: readonly ChangedFile[]; readonly from: string }> => {
   const { git, head, base = head, start: from = base } = workspace
-  const { stdout, cut } = await git(['diff', '--raw', '--numstat', '-z', ...diffOptions, from, head], {
-    outputLimitBytes: maxListBytes,
-  })
+  const { stdout, cut } = await git(
+    ['diff', '--raw', '--numstat', '-z', ...diffOptions, from, head],
+    {
+      outputLimitBytes: maxListBytes,
+    },
+  )
   const parts = stdout
     .toString()
     .split('\0')

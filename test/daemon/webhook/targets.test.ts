@@ -144,6 +144,20 @@ describe('expandTargets', () => {
     ])
   })
 
+  it('leaves out of a list what has no value in the event, unless nothing is left', () => {
+    const sha = 'a'.repeat(40)
+    const checks = ['event.pull_request.head.sha', 'event.merge_group.head_sha'].map((path) =>
+      parseTarget(`github-check:acme/door@{{${path}}}`),
+    )
+    const kinds = (event: object) => expandTargets(checks, scopeOf(event)).map(({ kind }) => kind)
+    assert.deepEqual(kinds({ pull_request: { head: { sha } } }), ['github-check'])
+    assert.deepEqual(kinds({ merge_group: { head_sha: sha }, pull_request: null }), [
+      'github-check',
+    ])
+    assert.deepEqual(kinds({ pull_request: { head: { sha: 'main' } } }), ['invalid'])
+    assert.deepEqual(kinds({}), ['invalid', 'invalid'])
+  })
+
   it('fails the one target whose value may not be used, and no other', () => {
     const ready = expandTargets(targets, scopeOf({ a: '../x' }))
     assert.deepEqual(

@@ -48,6 +48,12 @@ describe('a check on GitHub', () => {
     assert.equal(marks.isOwnComment({ check_run: changed }), false)
   })
 
+  it('has the name that its rule gives it', async () => {
+    server = await startGithubServer({ isApp: true })
+    await run('Fine.', { rule: 'tests', checkName: 'gate' })
+    assert.deepEqual(server.checks[0]?.name, 'gate')
+  })
+
   it('is neutral without a verdict, and with one that there is not', async () => {
     server = await startGithubServer({ isApp: true })
     await run('No verdict.')

@@ -299,7 +299,7 @@ describe('rules of a webhook', () => {
           '      - { name: a, agent: echo, prompt_template: x, secret_env: X, deliver_to: lg }\n',
         ),
       },
-      'webhooks.yaml:5:53 webhooks[0].rules[0].secret_env: unknown key (known: name, on, agent, prompt_template, filter, paths, paths_ignore, workspace, context, context_limit, deliver_to, update, allow_workflows, commit, pull_request, event_text, max_value_length, accept_risk, title, coalesce, max_runs)',
+      'webhooks.yaml:5:53 webhooks[0].rules[0].secret_env: unknown key (known: name, on, agent, prompt_template, filter, paths, paths_ignore, workspace, context, context_limit, deliver_to, update, check_name, allow_workflows, commit, pull_request, event_text, max_value_length, accept_risk, title, coalesce, max_runs)',
       'webhooks.yaml:5:68 webhooks[0].rules[0].deliver_to: unknown target "lg" (did you mean "log"?)',
     ],
     'update without a comment that it could edit': [
@@ -311,6 +311,15 @@ describe('rules of a webhook', () => {
       },
       'webhooks.yaml:5:5 webhooks[0].update: no target of this rule is github:, whose comments it edits (remove it, or write github:<owner>/<repo>#<number> in deliver_to)',
       'webhooks.yaml:9:20 webhooks[0].rules[1].update: no target of this rule is github:, whose comments it edits (remove it, or write github:<owner>/<repo>#<number> in deliver_to)',
+    ],
+    'check_name without a check that it could name': [
+      {
+        webhooks: rules(
+          '      - { name: a, check_name: gate, deliver_to: log }\n',
+          '    agent: echo\n    prompt_template: x\n',
+        ),
+      },
+      'webhooks.yaml:6:20 webhooks[0].rules[0].check_name: no target of this rule is github-check:, whose check it names (remove it, or write github-check:<owner>/<repo>@<commit> in deliver_to)',
     ],
     'on where the scheme names no event': [
       { webhooks: webhook('    on: push\n') },

@@ -82,6 +82,7 @@ describe('a configuration', () => {
             title: undefined,
             coalesce: undefined,
             update: false,
+            checkName: undefined,
             allowsWorkflows: false,
             maxRuns: undefined,
           },
