@@ -6,7 +6,7 @@ import type { Config } from '../../shared/config/load.ts'
 import { enabledRules } from '../../shared/config/webhook.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { type SentKind } from '../../shared/targets/schema.ts'
-import { githubKinds, type Target } from '../../shared/targets/targets.ts'
+import { type Target, toServerKind } from '../../shared/targets/targets.ts'
 import { fileTargetWarnings, listFilePaths, targetFaults } from '../../shared/targets/warnings.ts'
 import { isFixed } from '../../shared/templates.ts'
 import type { Senders } from './deliver.ts'
@@ -41,7 +41,7 @@ export const checkTargets = async (
     return { checks: [skipped('targets', 'no enabled webhook delivers anywhere')] }
   const faults = [
     ...targetFaults(config, env).map(({ code, about, what, hint }) =>
-      (doubts.includes(code) ? warning : error)(toName(about.target ?? ''), what, hint),
+      (doubts.includes(code) ? warning : error)(toServerKind(about.target ?? ''), what, hint),
     ),
     ...(await fileTargetWarnings(config, homeFolder)).map(({ detail, hint }) =>
       error('file', detail, hint),
@@ -67,9 +67,6 @@ export const checkTargets = async (
   }
 }
 
-/** The targets at GitHub have one token. */
-const toName = (kind: string): string => (githubKinds.some((one) => one === kind) ? 'github' : kind)
-
 const listTargets = (config: Config): Checked[] => {
   const { targets } = config.gateway
   const all = enabledRules(config).flatMap((rule) =>
@@ -77,7 +74,9 @@ const listTargets = (config: Config): Checked[] => {
       const { kind } = target
       if (kind === 'none') return []
       if (kind !== 'discord' && kind !== 'http')
-        return [{ name: toName(kind), kind: toName(kind) as Target['kind'], address: '' }]
+        return [
+          { name: toServerKind(kind), kind: toServerKind(kind) as Target['kind'], address: '' },
+        ]
       const { address } = target
       return Object.keys(targets[kind])
         .filter((name) => !isFixed(address) || address.source === name)

@@ -19,6 +19,7 @@ import { createGithubReview } from './targets/github-review.ts'
 import { createGithub } from './targets/github.ts'
 import { createPullRequest } from './targets/pull-request.ts'
 import { createGitlab } from './targets/gitlab.ts'
+import { createGitlabReview } from './targets/gitlab-review.ts'
 import { createHttp } from './targets/http.ts'
 import { writeToStandardOutput } from './targets/log.ts'
 import { createSlack } from './targets/slack.ts'
@@ -178,6 +179,7 @@ export const createSenders = ({
   ): TokenSource => ({ target, tokenEnv, provider, env, access })
   const githubToken = token('github', github.token_env, github.login ?? 'github')
   const githubApi = createGithubApi(github.api_url, githubToken)
+  const gitlabToken = token('gitlab', gitlab.token_env, gitlab.login ?? 'gitlab')
   const needs = needsOf(githubToken, ['repo', 'public_repo'])
   return {
     slack: createSlack(
@@ -195,11 +197,8 @@ export const createSenders = ({
       ...createPullRequest(githubApi, toGitOrigin(github.api_url), git, messages),
       needs,
     },
-    gitlab: createGitlab(
-      gitlab.api_url,
-      token('gitlab', gitlab.token_env, gitlab.login ?? 'gitlab'),
-      marks,
-    ),
+    gitlab: createGitlab(gitlab.api_url, gitlabToken, marks),
+    'gitlab-review': createGitlabReview(gitlab.api_url, gitlabToken, marks),
     http: createHttp(http, env),
   }
 }

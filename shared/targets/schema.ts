@@ -147,6 +147,10 @@ const addresses = {
     form: 'gitlab:<group>/<project>!<merge request> or gitlab:<group>/<project>#<issue>',
     isValid: (address) => gitlabItem.test(address),
   },
+  'gitlab-review': {
+    form: 'gitlab-review:<group>/<project>!<merge request>',
+    isValid: (address) => address.includes('!') && gitlabItem.test(address),
+  },
   http: { form: 'http:<name>, a name of targets.http', isValid: isEntryName },
 } as const satisfies Readonly<
   Record<string, { readonly form: string; readonly isValid: (address: string) => boolean }>

@@ -6,8 +6,13 @@ import { isFixed, parseTemplate, pathsIn, type Template } from '../templates.ts'
 import { didYouMean } from '../text.ts'
 import { addressForm, isAddress, type SentKind, sentKinds } from './schema.ts'
 
-/** The kinds that `targets.github` is about. */
-export const githubKinds = ['github', 'github-review', 'github-check', 'pull-request'] as const
+const githubKinds = ['github', 'github-review', 'github-check', 'pull-request']
+
+/** The kind whose settings and token a kind uses. */
+export const toServerKind = (kind: string): string => {
+  if (kind === 'gitlab-review') return 'gitlab'
+  return githubKinds.includes(kind) ? 'github' : kind
+}
 
 /** The destination of a result. `text` is the value in the configuration. */
 export type Target = { readonly text: string } & (

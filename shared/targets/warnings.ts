@@ -6,7 +6,7 @@ import type { Config } from '../config/load.ts'
 import { isLoopbackUrl } from '../config/schema.ts'
 import { parseSecretUrl, parseHeaderValue, parseSigningKey, parseSmtpServer } from './secrets.ts'
 import type { SentKind, TargetSettings } from './schema.ts'
-import { fixedFolder, githubKinds, makesFolders, resolveTargetFile } from './targets.ts'
+import { fixedFolder, makesFolders, resolveTargetFile, toServerKind } from './targets.ts'
 import { variablesIn } from '../config/variables.ts'
 import { type Fault, faultAbout, toWarning, type Warning } from '../config/warning.ts'
 import { enabledRules } from '../config/webhook.ts'
@@ -80,8 +80,7 @@ const settingsOf = (
   { kind, address }: { readonly kind: SentKind; readonly address: Template },
   targets: TargetSettings,
 ): [string, Settings][] => {
-  const isGithub = githubKinds.some((one) => one === kind)
-  const key = (isGithub ? 'github' : kind) as keyof TargetSettings
+  const key = toServerKind(kind) as keyof TargetSettings
   if (key !== 'discord' && key !== 'http') return [[kind, targets[key]]]
   return Object.entries(targets[key])
     .filter(([name]) => !isFixed(address) || name === address.source)

@@ -81,6 +81,7 @@ describe('an answer that is made to reach further', () => {
     'github-review:acme/door#7',
     `github-check:acme/door@${'a'.repeat(40)}`,
     'gitlab:acme/door!7',
+    'gitlab-review:acme/door!7',
     'http:archive',
   ])
     it(`changes nothing of the request to ${target} but the words in it`, async () => {
@@ -111,6 +112,7 @@ describe('an answer that is made to reach further', () => {
       ['gitlab:{{event.a}}', names],
       ['github-review:acme/{{event.a}}', names],
       ['github-check:acme/door@{{event.a}}', names],
+      ['gitlab-review:{{event.a}}', names],
       ['pull-request:acme/{{event.a}}@main', names.filter((name) => !/^[\w.-]+$/.test(name))],
       ['gitlab:acme/{{event.a}}!7', names.filter((name) => !/^[\w.-]+$/.test(name))],
     ] as const)

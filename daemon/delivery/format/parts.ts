@@ -17,6 +17,14 @@ const github: Format = {
   measure: (piece) => githubText(piece).length,
 }
 
+const gitlab: Format = {
+  // docs.gitlab.com/administration/instance_limits: a note has a million characters at most.
+  characters: 1_000_000 - maxMarkLength,
+  parts: 1,
+  convert: gitlabText,
+  measure: (piece) => gitlabText(piece).length,
+}
+
 /** The other kinds get the answer whole, or make messages of it themselves. */
 const formats: Partial<Record<ResolvedTarget['kind'], Format>> = {
   // docs.slack.dev/reference/methods/chat.postMessage, markdown_text.
@@ -33,13 +41,7 @@ const formats: Partial<Record<ResolvedTarget['kind'], Format>> = {
   // Mail has no limit, but servers do.
   email: { characters: 2_000_000, parts: 1 },
   github,
-  // docs.gitlab.com/administration/instance_limits: a note has a million characters at most.
-  gitlab: {
-    characters: 1_000_000 - maxMarkLength,
-    parts: 1,
-    convert: gitlabText,
-    measure: (piece) => gitlabText(piece).length,
-  },
+  gitlab,
 }
 
 /**
@@ -60,6 +62,10 @@ export const toGithubBody = (text: string): string =>
     .map(githubText)
     .join('')
 
+/** One text of GitLab, cut at its limit. */
+export const toGitlabBody = (text: string): string =>
+  splitText(cleanText(text), gitlab).map(gitlabText).join('')
+
 /** What the agent did not see, as a part of the answer: an answer about a part looks as if it were about all. */
 export const describeLeftOut = (leftOut: readonly string[] = []): string =>
   leftOut.length === 0 ? '' : `_The agent did not see everything: ${leftOut.join('; ')}._`
@@ -76,7 +82,7 @@ export const toTitle = (text: string, maxLength: number): string => {
 export const isEmpty = (text: string): boolean =>
   [text.slice(0, 1000), text].every((some) => toPlainText(some).trim() === '')
 
-const cleanText = (text: string): string =>
+export const cleanText = (text: string): string =>
   toPlainText(text).replaceAll(loneSurrogate, '\ufffd').trimEnd().replace(/^\n+/, '') ||
   '(the answer is empty)'
 

@@ -84,8 +84,13 @@ export const createGithubReview = (api: GithubApi, marks: CommentMarks): Sender 
 const describeReview = (comments: number): string =>
   comments === 0 ? 'review' : `review, ${comments} ${comments === 1 ? 'comment' : 'comments'}`
 
-const describeOthers = (inText: number, all: number, moved: boolean): string =>
-  `${inText} of ${all} comments ${moved ? 'are on an older state of the pull request' : 'do not fit the diff'}: they are in the text of the review`
+export const describeOthers = (
+  inText: number,
+  all: number,
+  moved: boolean,
+  what: 'pull request' | 'merge request' = 'pull request',
+): string =>
+  `${inText} of ${all} comments ${moved ? `are on an older state of the ${what}` : 'do not fit the diff'}: they are in the text of the review`
 
 /** The text of a review, with the comments that are on no line. */
 export const withComments = (

@@ -6,6 +6,7 @@ import type { Asking, Sender } from '../sender.ts'
 import { needsOf, type TokenSource, withToken } from '../token.ts'
 
 const gitlab = 'gitlab'
+export const gitlabApiUrl = 'https://gitlab.com/api/v4'
 const perPage = 100
 const maxPages = 10
 /** A note may have a megabyte. */
@@ -18,7 +19,7 @@ const maxAgeMs = 24 * 60 * 60 * 1000
  * repeat finds the note of an earlier attempt.
  */
 export const createGitlab = (
-  apiUrl = 'https://gitlab.com/api/v4',
+  apiUrl = gitlabApiUrl,
   token: TokenSource,
   marks: CommentMarks,
 ): Sender => ({
@@ -29,8 +30,9 @@ export const createGitlab = (
     const url = `${apiUrl}/projects/${encodeURIComponent(project)}/${kind}/${number}/notes`
     const mark = marks.markFor(reply.eventId, part, text)
     return withToken(token, async (accessToken) => {
-      const request = createRequest(accessToken, attempt)
-      if (attempt.mayHaveArrived && (await hasNote(url, mark, request)))
+      const request = createGitlabRequest(accessToken, attempt)
+      const isSame = (body: string) => body.startsWith(mark)
+      if (attempt.mayHaveArrived && (await findNote(url, request, isSame)))
         return 'an earlier attempt had arrived'
       await request(url, { body: marks.toBody(mark, text) })
       return undefined
@@ -39,12 +41,21 @@ export const createGitlab = (
   needs: needsOf(token, ['api']),
   // docs.gitlab.com/api/users/#get-the-current-user
   check: async (_, asking) =>
-    withToken(token, async (accessToken) => createRequest(accessToken, asking)(`${apiUrl}/user`)),
+    withToken(token, async (accessToken) =>
+      createGitlabRequest(accessToken, asking)(`${apiUrl}/user`),
+    ),
 })
 
-const createRequest =
-  (accessToken: string, attempt: Asking) =>
-  async (to: string, body?: object): Promise<TargetResponse> => {
+/** One request. Statuses of `handles` do not throw. Throws `DeliveryError`, or `TokenRefused`. */
+export type GitlabRequest = (
+  to: string,
+  body?: object,
+  handles?: readonly number[],
+) => Promise<TargetResponse>
+
+export const createGitlabRequest =
+  (accessToken: string, attempt: Asking): GitlabRequest =>
+  async (to, body, handles = []) => {
     const response = await requestTarget(new URL(to), {
       target: gitlab,
       // Access tokens of any kind are bearer tokens too (docs.gitlab.com/api/rest/authentication).
@@ -57,14 +68,15 @@ const createRequest =
     const { status } = response
     if (status === 401) throw new TokenRefused()
     const failure = toStatusError(gitlab, response, { hint: hints[status] })
-    if (failure) throw failure
+    if (failure && !handles.includes(status)) throw failure
     return response
   }
 
-const hasNote = async (
+/** True where one of the notes of the last day, the newest first, passes the test. */
+export const findNote = async (
   url: string,
-  mark: string,
-  request: (url: string) => Promise<TargetResponse>,
+  request: GitlabRequest,
+  test: (body: string) => boolean,
 ): Promise<boolean> => {
   const since = new Date(Date.now() - maxAgeMs).toISOString()
   for (let page = 1; page <= maxPages; page += 1) {
@@ -74,7 +86,7 @@ const hasNote = async (
     // A cut or foreign response does not say that it is missing.
     if (!Array.isArray(json)) throw new DeliveryError('retryable', 'gitlab returned no notes')
     const notes = json as readonly unknown[]
-    if (notes.some((note) => textAt(note, 'body')?.startsWith(mark))) return true
+    if (notes.some((note) => test(textAt(note, 'body') ?? ''))) return true
     if (notes.length < perPage || (textAt(notes.at(-1), 'created_at') ?? since) < since)
       return false
   }

@@ -109,7 +109,7 @@ const captureHunks = async (
   text: string,
 ): Promise<SeenCode['hunks']> => {
   const { base, start: from = base } = workspace
-  const isReview = targets.some(({ kind }) => kind === 'github-review')
+  const isReview = targets.some(({ kind }) => kind.endsWith('-review'))
   const paths = isReview ? parseAnswer(text).comments.map(({ path }) => path) : []
   if (from === undefined || paths.length === 0) return undefined
   // Without them a comment is in the text of the review.

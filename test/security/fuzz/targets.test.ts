@@ -45,6 +45,7 @@ const templates = {
   'slack:{{event.a}}/{{event.b}}':
     /^(#[^\s\p{C}<>@!,&/]{1,80}|[CDGUW][A-Z0-9]+)\/\d{9,11}\.\d{6}$/u,
   'gitlab:{{event.a}}/{{event.b}}!{{event.c}}': /^[\w.-]+(\/(?!\.+[/!])[\w.-]+)+!\d+$/,
+  'gitlab-review:{{event.a}}!{{event.b}}': /^[\w.-]+(\/(?!\.+[/!])[\w.-]+)+!\d+$/,
   'github:{{event.a}}/{{event.b}}#{{event.c}}': /^[\w-]+\/(?!\.\.?#)[\w.-]+#\d+$/,
   'github-review:{{event.a}}#{{event.b}}': /^[\w-]+\/(?!\.\.?#)[\w.-]+#\d+$/,
   'github-check:{{event.a}}@{{event.b}}': /^[\w-]+\/(?!\.\.?@)[\w.-]+@[0-9a-f]{40,64}$/,

@@ -23,6 +23,7 @@ const good: Readonly<Record<SentKind, readonly string[]>> = {
   'github-check': [`acme/door@${'a'.repeat(40)}`, `a-b/c.d_e@${'0'.repeat(64)}`],
   'pull-request': ['acme/door', 'octo_corp/.github', 'acme/door@main', 'a-b/c.d_e@release/1.x'],
   gitlab: ['acme/door!1', 'acme/a-b/c.d_e#12', '_a/.gitlab!3', `${'g/'.repeat(20)}p#1`],
+  'gitlab-review': ['acme/door!1', 'acme/a-b/c.d_e!12'],
   http: ['archive'],
 }
 
@@ -154,6 +155,7 @@ const bad: Readonly<Record<SentKind, readonly string[]>> = {
     'acme/door!1#2',
     `${'g/'.repeat(21)}p#1`,
   ],
+  'gitlab-review': ['acme/door#1', 'acme!1', 'acme/..!1', 'acme/door!1\n'],
   http: ['', 'https://example.com', 'a/b', 'a b'],
 }
 
