@@ -60,6 +60,8 @@ describeOnLinux('token files with tokens.store: keychain', () => {
     daemon = await startDaemon({ home, variables: env })
     return daemon
   }
+  const store = (login: string, refreshToken: string, agoMs?: number) =>
+    storeLogin(home, login, refreshToken, agoMs, { tokenOrigin: provider.origin })
   const pathOf = (login: string) => join(home.tokens, `${login}.json`)
   const read = (login: string) => readFile(pathOf(login), 'utf8')
   const configure = async (store: string) =>
@@ -76,7 +78,7 @@ describeOnLinux('token files with tokens.store: keychain', () => {
 
   it('are sealed at the start, read by every later daemon, and plain again afterwards', async () => {
     await keyring.unlock()
-    await storeLogin(home, 'acme', 'rt-0')
+    await store('acme', 'rt-0')
     await addPending(home, {
       version: 1,
       provider: 'gone',
@@ -130,7 +132,7 @@ describeOnLinux('token files with tokens.store: keychain', () => {
   })
 
   it('are plain, and reported, where there is no keychain', async () => {
-    await storeLogin(home, 'acme', 'rt-0')
+    await store('acme', 'rt-0')
     for (const env of [{}, keyring.env]) {
       await start(env)
       assert.equal((await access('acme', 3000))?.accessToken.startsWith('at-'), true)
@@ -149,14 +151,14 @@ describeOnLinux('token files with tokens.store: keychain', () => {
 
   it('wait for a keychain that is locked, unchanged, and work once it is unlocked', async () => {
     await keyring.unlock()
-    await storeLogin(home, 'acme', 'rt-0')
+    await store('acme', 'rt-0')
     await start()
     await logged(/token files were sealed/)
     await daemon?.stop()
     const sealed = await read('acme')
 
     await keyring.lock()
-    await storeLogin(home, 'other', 'rt-0')
+    await store('other', 'rt-0')
     await start()
     await assert.rejects(async () => access('acme'), {
       code: 'keychain-unavailable',
@@ -193,7 +195,7 @@ describeOnLinux('token files with tokens.store: keychain', () => {
 
   it('of a renewal that was interrupted are saved once the keychain is unlocked', async () => {
     await keyring.unlock()
-    await storeLogin(home, 'acme', 'rt-0')
+    await store('acme', 'rt-0')
     await start()
     await logged(/token files were sealed/)
     await daemon?.stop()
@@ -230,8 +232,8 @@ describeOnLinux('token files with tokens.store: keychain', () => {
 
   it('keep no daemon from its start while a renewal waits for the provider', async () => {
     await keyring.unlock()
-    await storeLogin(home, 'acme', 'rt-0', 2 * 3_600_000)
-    await storeLogin(home, 'other', 'rt-0')
+    await store('acme', 'rt-0', 2 * 3_600_000)
+    await store('other', 'rt-0')
     const { arrived, release } = provider.hold()
     await start()
     await arrived
@@ -244,7 +246,7 @@ describeOnLinux('token files with tokens.store: keychain', () => {
 
   it('need a new login where the keychain has lost the key', async () => {
     await keyring.unlock()
-    await storeLogin(home, 'acme', 'rt-0')
+    await store('acme', 'rt-0')
     await start()
     await logged(/token files were sealed/)
     await daemon?.stop()
@@ -272,7 +274,7 @@ describeOnLinux('token files with tokens.store: keychain', () => {
 
   it('do not keep a daemon from its start where the keychain never answers', async () => {
     await keyring.hang()
-    await storeLogin(home, 'acme', 'rt-0')
+    await store('acme', 'rt-0')
     const before = performance.now()
     await start()
     assert.ok(performance.now() - before < 15_000)

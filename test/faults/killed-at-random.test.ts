@@ -86,7 +86,7 @@ describe('a daemon that is killed at random moments', function () {
     assert.fail(`left over after ${round} kills: ${strange.join(', ')}\n${log.slice(-4000)}`)
   }
   const isKept = new RegExp(
-    `^(\\.env|answers\\.md|config/(schema/)?\\w+\\.(yaml|json)|logs/daemon\\.log|run/(api\\.token|daemon\\.(json|lock))|tokens/(${providers.join('|')})\\.json)$`,
+    `^(\\.env|answers\\.md|config/(schema/)?\\w+\\.(yaml|json)|logs/daemon\\.log|run/(api\\.token|last-day|daemon\\.(json|lock))|tokens/(${providers.join('|')})\\.json)$`,
   )
 
   /** A login that has ended is told: its state and cause, and the moment as an event. */

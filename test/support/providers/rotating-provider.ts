@@ -9,6 +9,8 @@ import type { Home } from '../../../shared/home/home.ts'
 export type RotatingProvider = {
   /** An entry of `providers:` named `acme`. */
   readonly entry: string
+  /** The origin of its token endpoint. */
+  readonly origin: string
   readonly refreshes: () => number
   /** Refresh tokens that came a second time, or while another one was being answered. */
   readonly clashes: () => number
@@ -60,6 +62,7 @@ export const startRotatingProvider = async (lifetime: number): Promise<RotatingP
   await once(server, 'listening')
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   return {
+    origin,
     entry: `{ authorization_endpoint: "${origin}/a", token_endpoint: "${origin}/t", client_id: me }`,
     refreshes: () => refreshes,
     clashes: () => clashes,
