@@ -34,12 +34,10 @@ describe('deliver', () => {
   it('sends to all targets in parallel: one that hangs or fails delays no other', async () => {
     const stop = new AbortController()
     server.next(hang)
-    const targets = resolveTargets([
-      'slack:#a',
-      'file:{{event.a}}.md',
-      'file:b.md',
-      'notify:desktop',
-    ])
+    const targets = resolveTargets(
+      ['slack:#a', 'file:{{event.a}}.md', 'file:b.md', 'notify:desktop'],
+      { a: 'x/y' },
+    )
     const done: string[] = []
     const results = await test().deliver(targets, makeReply(), {
       signal: stop.signal,
