@@ -27,7 +27,7 @@ import { diagnoseWithBudget } from './signatures/diagnosis.ts'
 import { hasSignature, type Proof } from './signatures/header.ts'
 import { describePlace } from './signatures/token.ts'
 import { type SignatureHeaders, type VerifiedBody, verify } from './signatures/verify.ts'
-import { expandTargets } from './targets.ts'
+import { expandEach } from './targets.ts'
 
 /** A delivery to explain, as if it arrived at `nowMs`. */
 export type DeliveryToExplain = {
@@ -111,7 +111,7 @@ const explainRule = async (
     ...(rule.workspace && {
       workspace: tryWorkspace(expandWorkspace(rule.workspace, scope), gateway),
     }),
-    targets: await tryTargets(expandTargets(rule.targets, scope), made.prompt, tryFile),
+    targets: await tryTargets(expandEach(rule.targets, scope), made.prompt, tryFile),
   }
 }
 

@@ -15,7 +15,7 @@ import type { EventScope } from './read-delivery.ts'
  */
 export const expandTargets = (targets: readonly Target[], scope: EventScope): ResolvedTarget[] => {
   const known = targets.filter((target) => !lacksValue(target, scope))
-  return expandAll(known.length > 0 ? known : targets, scope)
+  return expandEach(known.length > 0 ? known : targets, scope)
 }
 
 const lacksValue = (target: Target, scope: EventScope): boolean =>
@@ -24,7 +24,8 @@ const lacksValue = (target: Target, scope: EventScope): boolean =>
     return value === undefined || value === null || value === ''
   })
 
-const expandAll = (targets: readonly Target[], scope: EventScope): ResolvedTarget[] =>
+/** The same of every target, also of those that are left out, with the reason. */
+export const expandEach = (targets: readonly Target[], scope: EventScope): ResolvedTarget[] =>
   targets.flatMap((target): ResolvedTarget[] => {
     switch (target.kind) {
       case 'none':

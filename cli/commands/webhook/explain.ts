@@ -238,7 +238,7 @@ const describeRuns = (rules: readonly RuleExplanation[]): string => {
 const describeFailures = (targets: Explanation['targets']): string => {
   const failing = targets.filter(({ detail }) => detail !== undefined).length
   const all = targets.length === 1 ? '1 target' : `${targets.length} targets`
-  return failing === 0 ? '' : `, and ${failing} of ${all} would fail`
+  return failing === 0 ? '' : `, and ${failing} of ${all} would get nothing`
 }
 
 const argvText = (argv: readonly string[]): string =>

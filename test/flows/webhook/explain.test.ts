@@ -203,9 +203,9 @@ webhooks:
     )
   })
 
-  it('marks the targets that would fail, and counts them', async () => {
+  it('marks the targets that would get nothing, and counts them', async () => {
     const { stdout } = await cli('webhook', 'explain', '/failing', file)
-    assert.match(stdout, /^outcome +the agent would run, and 1 of 2 targets would fail$/m)
+    assert.match(stdout, /^outcome +the agent would run, and 1 of 2 targets would get nothing$/m)
     assert.match(stdout, /^targets +log: one message\n +✗ file:\{\{event\.nothing\}\}\.md: \S/m)
   })
 

@@ -42,7 +42,12 @@ describe('the rules of the pages about failed builds and fixes', () => {
       gateway: scene.gateway,
       env: 'GITHUB_REVIEW_WEBHOOK_SECRET=a-secret\nSENTRY_WEBHOOK_SECRET=another\n',
       agents: `agents:\n  reviewer: { kind: openai, base_url: "${model.origin}/v1", model: m }\n${fixer}`,
-      webhooks: `${fixes.replaceAll('acme/shop', 'acme/door').replace(', notify:desktop', '')}${ci.replace(/^/gm, '  ')}`,
+      webhooks: `${fixes.replaceAll('acme/shop', 'acme/door').replace(', notify:desktop', '')}
+  - path: /webhook/github-review
+    signature_scheme: github
+    secret_env: GITHUB_REVIEW_WEBHOOK_SECRET
+    rules:
+${ci.replace(/^/gm, '      ')}`,
     })
     await storeLogin(home, 'github', 'a refresh token')
     daemon = await startDaemon({ home })

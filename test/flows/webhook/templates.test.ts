@@ -55,7 +55,7 @@ webhooks:
       [event.state, event.stage, event.code],
       ['failed', 'deliver', 'target-invalid'],
     )
-    assert.match(event.detail ?? '', /\{\{event\.number\}\} is empty.*; the agent was not run$/)
+    assert.match(event.detail ?? '', /\{\{event\.path\}\} has a slash.*; the agent was not run$/)
     assert.deepEqual([event.durations.agentMs, event.result], [undefined, undefined])
     // One target that can be used is enough.
     const other = await post('/nowhere', { path: '../x', number: 7 })
