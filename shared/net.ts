@@ -36,8 +36,12 @@ export const isNotTls = (code: string): boolean =>
 /** Characters. */
 const longestUrl = 2048
 
+const plainPage = /^https:\/\/(?:[a-z\d-]+\.)+[a-z]{2,}\/[\w/-]*$/
+
 /** A page that a browser may open; undefined for any other text. */
 export const toPageUrl = (text: string): string | undefined => {
+  // The URL of nearly every page, which stays as it is.
+  if (text.length <= longestUrl && plainPage.test(text)) return text
   if (text.length > longestUrl || !text.startsWith('https://') || !URL.canParse(text))
     return undefined
   const { href, username, password } = new URL(text)

@@ -27,6 +27,7 @@ export class DayJournal {
   readonly #seen = new BoundedMap<string, Seen>(maxSeen, maxSeen * 1.1)
   readonly #runs = new Map<string, number[]>()
   #countOfRuns = 0
+  #hasEarlier = false
   #pending: string[] = []
 
   constructor(path: string, log: Pick<Log, 'warn'>) {
@@ -38,9 +39,15 @@ export class DayJournal {
   async load(): Promise<void> {
     try {
       for (const line of await this.#file.read()) this.#read(line)
+      this.#hasEarlier = this.#seen.size > 0
     } catch (error) {
       this.#warn(error, 'read')
     }
+  }
+
+  /** False where no daemon before this one has left anything to find. */
+  get hasEarlier(): boolean {
+    return this.#hasEarlier
   }
 
   /** The event or the name under which a delivery is remembered. */

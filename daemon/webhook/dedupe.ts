@@ -73,7 +73,7 @@ export class SeenDeliveries {
     const ofWebhook = this.#byWebhook.get(webhook)
     const seen = ofWebhook?.get(hash) ?? (bodyHash && ofWebhook?.get(bodyHash))
     if (seen) return nowMs - seen.atMs < rememberedMs ? seen.eventId : undefined
-    if (!this.#journal) return undefined
+    if (!this.#journal?.hasEarlier) return undefined
     for (const digest of digestsOf(key)) {
       const eventId = this.#journal.find(digest)
       if (eventId !== undefined) return eventId

@@ -1,5 +1,6 @@
 import { DoorwardError } from '../../shared/errors.ts'
 import { toPlainLine } from '../../shared/text.ts'
+import { BoundedMap } from '../util/collections.ts'
 import { toDigest } from '../util/day-journal.ts'
 import type { SeenDeliveries } from './dedupe.ts'
 import type { SignatureHeaders } from './signatures/header.ts'
@@ -48,7 +49,7 @@ export const checkEventName = (
   const key = { webhook: webhook.path, hash: mac.toString('latin1') }
   const before = names.eventFor(key, nowMs)
   // Before the last start: the name is text of the sender, so the disk has only its hash.
-  const digest = toDigest(name)
+  const digest = digestOf(name)
   if (before !== undefined && before !== name && before !== digest)
     throw mismatch('these signed bytes came before as another event', {
       localDetail: `these signed bytes came before as ${show(before)}, and now as ${show(name)}: no signature covers ${webhook.eventHeaders.join(', ')}, so it was changed on the way`,
@@ -57,6 +58,17 @@ export const checkEventName = (
   if (name === '') return
   names.remember(key, name, nowMs)
   if (before !== name && before !== digest) names.settle(key, digest)
+}
+
+const digests = new BoundedMap<string, string>(200)
+
+/** A sender has few names, so each is hashed once. */
+const digestOf = (name: string): string => {
+  const known = digests.get(name)
+  if (known !== undefined) return known
+  const digest = toDigest(name)
+  digests.set(name, digest)
+  return digest
 }
 
 const readName = (eventHeaders: readonly string[], headers: SignatureHeaders): string => {

@@ -146,8 +146,13 @@ const toSubject = (found: Required<Subject>): Subject => {
   return { key, title, kind: toLine(found.kind, 30), ...(url !== undefined && { url }) }
 }
 
+/** One line of ASCII, without two spaces in a row. */
+const isPlain = /^(?:[!-~]| (?! ))*$/
+
 /** The first line with something in it, without what nobody sees, and no wider than this. */
 const toLine = (text: string, columns: number): string => {
+  // Most are.
+  if (text.length <= columns && isPlain.test(text)) return text.trim()
   const [line = ''] = showAll(toPlainText(text.slice(0, longest)))
     .trimStart()
     .split('\n', 1)
