@@ -58,6 +58,19 @@ export const measureWidth = (text: string): number => {
   return width
 }
 
+/** Cuts a text to so many columns; the last of them is then `…`. */
+export const cut = (text: string, columns: number): string => {
+  if (measureWidth(text) <= columns) return text
+  let kept = ''
+  let used = 0
+  for (const character of text) {
+    used += measureWidth(character)
+    if (used > columns - 1) break
+    kept += character
+  }
+  return columns > 0 ? `${kept.trimEnd()}…` : ''
+}
+
 export const twoDigits = (part: number): string => String(part).padStart(2, '0')
 
 /** A time in the local zone with its offset: `2025-11-20 12:04:05 +01:00`. */

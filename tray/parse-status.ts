@@ -110,11 +110,19 @@ const parseTarget = object<TargetResult>(['target'], {
   detail: text,
 })
 
+const parseSubject = object<NonNullable<EventRecord['subject']>>(['key', 'title', 'kind'], {
+  key: text,
+  title: text,
+  url: text,
+  kind: text,
+})
+
 const parseEvent = object<EventRecord>(['id', 'receivedAt'], {
   id: name,
   kind: or(oneOf<EventRecord['kind']>(['webhook', 'oauth']), 'daemon'),
   webhook: or<string | null>(text, null),
   rule: text,
+  subject: parseSubject,
   receivedAt: time,
   // For an unknown state: the event was at least accepted.
   state: or(oneOf(eventStates), 'accepted'),

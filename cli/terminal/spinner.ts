@@ -2,7 +2,7 @@ import { DoorwardError } from '../../shared/errors.ts'
 import { ignoreSigusr1 } from '../../shared/runtime.ts'
 import { clock } from './format.ts'
 import { asciiText } from './output.ts'
-import { cut } from './table.ts'
+import { cut } from '../../shared/text.ts'
 import type { Terminal } from './terminal.ts'
 
 /** The display of a command that waits. */

@@ -1,4 +1,4 @@
-import { toPlainLine, measureWidth } from '../../shared/text.ts'
+import { cut, toPlainLine, measureWidth } from '../../shared/text.ts'
 import type { Terminal } from './terminal.ts'
 import { wrapLine } from './wrap.ts'
 
@@ -79,19 +79,6 @@ export const narrowed = (
 /** The text of a cell, harmless on a terminal. */
 export const toText = (cell: Cell): string =>
   toPlainLine(typeof cell === 'string' ? cell : cell.text)
-
-/** Cuts a text to so many columns; the last of them is then `…`. */
-export const cut = (text: string, columns: number): string => {
-  if (measureWidth(text) <= columns) return text
-  let kept = ''
-  let used = 0
-  for (const character of text) {
-    used += measureWidth(character)
-    if (used > columns - 1) break
-    kept += character
-  }
-  return columns > 0 ? `${kept.trimEnd()}…` : ''
-}
 
 /** A name, which may be empty to go on with the one above, and what is said of it. */
 export type Field = readonly [name: string, value: Cell]

@@ -119,6 +119,10 @@ describe('menu', () => {
   const outcomes: [Partial<EventRecord>, string][] = [
     [{}, '13:04 ✓ /github: done'],
     [{ resultPreview: 'two\nlines' }, '13:04 ✓ /github: two lines'],
+    [
+      { state: 'running', subject: { key: 'a/b#1', title: 'a/b#1 Add retries', kind: 'issue' } },
+      '13:04 ● a/b#1 Add retries: running',
+    ],
     [{ state: 'running' }, '13:04 ● /github: running'],
     [{ state: 'queued' }, '13:04 ○ /github: queued'],
     [{ state: 'filtered' }, '13:04 – /github: filtered'],

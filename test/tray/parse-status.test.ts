@@ -59,6 +59,13 @@ const full = statusWith({
   ],
   events: [
     eventWith({
+      rule: 'review',
+      subject: {
+        key: 'acme/shop#12',
+        title: 'acme/shop#12 Add retries',
+        url: 'https://github.com/acme/shop/pull/12',
+        kind: 'pull request',
+      },
       state: 'failed',
       stage: 'agent',
       code: 'agent-failed',

@@ -1,9 +1,9 @@
 import type { EventDetail, EventRecord, EventState } from '../../../shared/api.ts'
 import { describeOrigin, describeWhat } from '../../../shared/event-stages.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { formatDuration, didYouMean, toPlainLine } from '../../../shared/text.ts'
+import { cut, formatDuration, didYouMean, toPlainLine } from '../../../shared/text.ts'
 import { moment } from '../../terminal/format.ts'
-import { type Cell, cut, narrowed, tableLines, toText } from '../../terminal/table.ts'
+import { type Cell, narrowed, tableLines, toText } from '../../terminal/table.ts'
 import type { Style } from '../../terminal/terminal.ts'
 
 type Paint = (style: Style, text: string) => string

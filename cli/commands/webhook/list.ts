@@ -1,9 +1,9 @@
 import type { WebhookSummary } from '../../../shared/api.ts'
-import { toPlainLine, measureWidth } from '../../../shared/text.ts'
+import { cut, toPlainLine, measureWidth } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
 import { withDaemon } from '../../daemon-client/ensure.ts'
 import { moment } from '../../terminal/format.ts'
-import { type Cell, cut, narrowed, tableLines } from '../../terminal/table.ts'
+import { type Cell, narrowed, tableLines } from '../../terminal/table.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 
 /** Prints the webhook definitions with their URLs, and whether their secrets are set. */

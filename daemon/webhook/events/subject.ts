@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import type { EventRecord } from '../../../shared/api.ts'
 import type { Template } from '../../../shared/templates.ts'
 import { toPageUrl } from '../../../shared/net.ts'
-import { measureWidth, toPlainLine, toPlainText } from '../../../shared/text.ts'
+import { cut, toPlainLine, toPlainText } from '../../../shared/text.ts'
 import { packageFolder } from '../../../shared/version.ts'
 import { textOfValue, valueAt } from '../../util/payload-path.ts'
 import type { Payload } from '../body.ts'
@@ -156,14 +156,5 @@ const toLine = (text: string, columns: number): string => {
   const [line = ''] = showAll(toPlainText(text.slice(0, longest)))
     .trimStart()
     .split('\n', 1)
-  const plain = toPlainLine(line)
-  if (measureWidth(plain) <= columns) return plain
-  let cut = ''
-  let width = 1
-  for (const character of plain) {
-    width += measureWidth(character)
-    if (width > columns) break
-    cut += character
-  }
-  return `${cut.trimEnd()}…`
+  return cut(toPlainLine(line), columns)
 }

@@ -5,9 +5,9 @@ import { toExitCode } from '../../../cli/exit-code.ts'
 import { logLine } from '../../../cli/daemon-client/log-tail.ts'
 import { hasBrowser, mayBrowserBeElsewhere } from '../../../cli/commands/oauth/login-help.ts'
 import { fromNow, moment } from '../../../cli/terminal/format.ts'
-import { cut, tableLines } from '../../../cli/terminal/table.ts'
+import { tableLines } from '../../../cli/terminal/table.ts'
 import { webhookLines } from '../../../cli/commands/webhook/list.ts'
-import { formatDuration } from '../../../shared/text.ts'
+import { cut, formatDuration } from '../../../shared/text.ts'
 import { DoorwardError, type ErrorCode } from '../../../shared/errors.ts'
 
 const plain = (_: unknown, text: string) => text
