@@ -28,6 +28,7 @@ export class DayJournal {
   readonly #runs = new Map<string, number[]>()
   #countOfRuns = 0
   #hasEarlier = false
+  #isUnwritable = false
   #pending: string[] = []
 
   constructor(path: string, log: Pick<Log, 'warn'>) {
@@ -113,9 +114,11 @@ export class DayJournal {
     const count = this.#seen.size + Math.min(this.#countOfRuns, maxRuns)
     try {
       this.#file.append(lines, { count, list: () => this.#list() })
+      this.#isUnwritable = false
     } catch (error) {
-      // A full disk must not stop an event.
-      this.#warn(error, 'written')
+      // A full disk must not stop an event, and is told once.
+      if (!this.#isUnwritable) this.#warn(error, 'written')
+      this.#isUnwritable = true
     }
   }
 
