@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { HttpAgent } from '../../shared/agents/schema.ts'
 import { DoorwardError } from '../../shared/errors.ts'
-import { describeUnreachable } from '../../shared/network/faults.ts'
+import { describeUnreachable, ProxyError } from '../../shared/network/faults.ts'
 import { openRequest } from '../../shared/network/outgoing.ts'
 import { parsePath } from '../../shared/paths.ts'
 import { toPlainLine } from '../../shared/text.ts'
@@ -143,7 +143,7 @@ export const postToAgent = async (
   } catch (error) {
     if (signal.aborted)
       throw new DoorwardError('agent-stopped', `${url.host} was left because the daemon stops`)
-    if (limited?.aborted)
+    if (limited?.aborted && !(error instanceof ProxyError))
       throw new DoorwardError(
         'agent-timeout',
         `${url.host} took longer than ${Math.round(timeoutMs / 100) / 10} s and was left`,

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { systemCode } from '../../shared/errors.ts'
 import { bareHost } from '../../shared/net.ts'
-import { describeUnreachable } from '../../shared/network/faults.ts'
+import { describeUnreachable, ProxyError } from '../../shared/network/faults.ts'
 import { openRequest, openTunnel, startTls } from '../../shared/network/outgoing.ts'
 import { getPort } from '../../shared/network/proxy.ts'
 import { describeAbort, withTimeLimit } from '../util/concurrency.ts'
@@ -152,7 +152,7 @@ const toConnectionError = (
         : `closed the connection${/^[A-Z0-9_]{1,50}$/.test(code) ? ` (${code})` : ''}`
     return new DeliveryError('indeterminate', `${target} ${reason}`)
   }
-  if (signal.aborted || timedOut)
+  if (signal.aborted || (timedOut && !(error instanceof ProxyError)))
     return new DeliveryError(
       'retryable',
       `${target} cannot be reached${timedOut ? ' in time' : ''}`,

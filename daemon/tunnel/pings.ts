@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { errorName, systemCode } from '../../shared/errors.ts'
 import { joinUrl } from '../../shared/net.ts'
+import { ProxyError } from '../../shared/network/faults.ts'
 import { openRequest } from '../../shared/network/outgoing.ts'
 import { withTimeLimit } from '../util/concurrency.ts'
 
@@ -41,6 +42,7 @@ export class Pings {
       if (hasArrived) return 'the answer does not come back'
       const isLate = error instanceof Error && ['TimeoutError', 'AbortError'].includes(error.name)
       if (isLate) return 'no answer'
+      if (error instanceof ProxyError) return error.message
       const code = systemCode(error) ?? errorName(error)
       return code === 'ENOTFOUND' ? 'its name is not known (ENOTFOUND)' : code
     } finally {

@@ -28,15 +28,16 @@ export const refusedByProxy = (
   status: number,
   target: string,
 ): ProxyError => {
-  if (status === 407)
+  // tinyproxy answers a wrong password with 401.
+  if (status === 407 || status === 401)
     return url.username === ''
       ? new ProxyError(
-          `the proxy ${place} asks for a password (407)`,
+          `the proxy ${place} asks for a password (${status})`,
           `write it into ${variable} in .env, like http://user:password@${place}`,
           true,
         )
       : new ProxyError(
-          `the proxy ${place} does not accept the user and password in ${variable} (407)`,
+          `the proxy ${place} does not accept the user and password in ${variable} (${status})`,
           'correct them; a proxy that only accepts Windows logins needs a relay such as px or cntlm',
           true,
         )
@@ -78,9 +79,21 @@ export const proxyFailed = ({ place, variable }: Proxy, error: unknown): ProxyEr
   )
 }
 
+/** A proxy that took the connection and did not answer before the time was over. */
+export const silentProxy = ({ place, variable }: Proxy): ProxyError =>
+  new ProxyError(
+    `the proxy ${place} did not answer in time`,
+    `check host and port in ${variable}, and ask who runs the proxy`,
+  )
+
 /** A TLS handshake with `target` through a proxy that failed. The same error where TLS is not the cause. */
 export const failedBehindProxy = ({ place }: Proxy, error: unknown, target: string): unknown => {
   const code = systemCode(error) ?? ''
+  if (code === 'ABORT_ERR')
+    return new ProxyError(
+      `the proxy ${place} connected to ${target}, and then nothing came`,
+      'ask who runs the proxy whether it allows this host',
+    )
   if (isNotTls(code))
     return new ProxyError(
       `the proxy ${place} answers in place of ${target}`,

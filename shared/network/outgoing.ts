@@ -7,9 +7,9 @@ import { version } from '../version.ts'
 import { createTrust } from './variables.ts'
 import {
   failedBehindProxy,
-  ProxyError,
   proxyFailed,
   refusedByProxy,
+  silentProxy,
   unusableProxy,
 } from './faults.ts'
 import { findProxy, getPort, type Proxy } from './proxy.ts'
@@ -46,7 +46,8 @@ export type OutgoingRequest = {
 
 /**
  * Sends a request on a new connection and returns the response, whatever its status. Follows no redirect
- * and has no time limit but the signal. Throws `ProxyError`, or the error of Node.
+ * and has no time limit but the signal. Throws `ProxyError`, also where the signal ends the wait for a proxy, or
+ * the error of Node.
  */
 export const openRequest = async (
   url: URL,
@@ -113,8 +114,8 @@ export const openTunnel = async (
     signal?.throwIfAborted()
     return await connectThrough(proxy, url, control.signal)
   } catch (error) {
-    if (!control.signal.aborted || signal?.aborted) throw error
-    throw new ProxyError(`the proxy ${proxy.place} did not answer in time`, 'check the network')
+    signal?.throwIfAborted()
+    throw error
   } finally {
     clearTimeout(timer)
     signal?.removeEventListener('abort', abort)
@@ -172,7 +173,9 @@ const connectThrough = async (proxy: Proxy, target: URL, signal: AbortSignal): P
       socket.destroy()
       reject(refusedByProxy(proxy, status, path))
     })
-    request.once('error', (error) => reject(signal.aborted ? error : proxyFailed(proxy, error)))
+    request.once('error', (error) =>
+      reject(signal.aborted ? silentProxy(proxy) : proxyFailed(proxy, error)),
+    )
     request.once('close', () => reject(proxyFailed(proxy, undefined)))
     request.end()
   })

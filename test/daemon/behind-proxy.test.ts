@@ -2,14 +2,17 @@ import assert from 'node:assert/strict'
 import { after, afterEach, before, describe, it } from 'mocha'
 import { askHttp } from '../../daemon/agents/http-agent.ts'
 import { askOpenAi } from '../../daemon/agents/openai-agent.ts'
-import { connectTarget } from '../../daemon/delivery/request.ts'
+import { connectTarget, requestTarget } from '../../daemon/delivery/request.ts'
 import { sendBySmtp } from '../../daemon/delivery/targets/smtp.ts'
+import { askProvider } from '../../daemon/oauth/providers/request.ts'
+import { Pings } from '../../daemon/tunnel/pings.ts'
 import { configureNetwork } from '../../shared/network/outgoing.ts'
 import { deliverWith, makeReply, resolveTargets } from '../support/servers/deliver.ts'
 import { startMailServer } from '../support/servers/mail-server.ts'
 import {
   type Certificates,
   makeCertificates,
+  startBadProxy,
   startProxy,
   startTlsFront,
 } from '../support/servers/private-network.ts'
@@ -114,6 +117,30 @@ describe('behind a proxy that demands a password, with a private CA', () => {
     assert.deepEqual([proxy.connections.length, server.requests.length], [1, 0])
     use({ HTTPS_PROXY: `http://${proxy.place}` })
     await assert.rejects(connectTarget(url, 'http:ops', attempt), /asks for a password \(407\)/)
+  })
+
+  it('a proxy that takes connections and says nothing is blamed, and not who was asked', async () => {
+    const origin = await start({})
+    const silent = await startBadProxy(() => undefined)
+    use({ HTTPS_PROXY: silent.url })
+    const words = `the proxy ${silent.place} did not answer in time`
+    const limited = { signal, timeoutMs: 200 }
+    const common = { timeout: 200, concurrency: 1, output_limit: 1024 }
+    const http = { kind: 'http', url: `${origin}/ask`, ...common } as const
+    const question = { prompt: 'p', webhook: '/a', eventId: 'evt_1' }
+    const isBlamed = ({ message }: Error) => message.endsWith(words)
+    try {
+      await assert.rejects(askProvider(`${origin}/token`, { limitMs: 200 }, signal), isBlamed)
+      await assert.rejects(connectTarget(new URL(origin), 'http:ops', limited), isBlamed)
+      await assert.rejects(
+        requestTarget(new URL(origin), { target: 'http:ops', attempt: limited }),
+        isBlamed,
+      )
+      await assert.rejects(askHttp(http, question, {}, signal), isBlamed)
+      assert.equal(await new Pings(200).send(origin, signal), words)
+    } finally {
+      silent.close()
+    }
   })
 
   for (const isTls of [true, false])

@@ -118,12 +118,11 @@ const describeFailure = (
   { aborted, reason }: AbortSignal,
 ): readonly [message: string, hint?: string] => {
   if (error instanceof RangeError) return [`${host} sent an answer of more than 1 MiB`]
-  if (aborted)
-    return reason instanceof DOMException && reason.name === 'TimeoutError'
-      ? [`${host} did not answer in time`]
-      : [`${host} did not answer before the request was cancelled`]
+  const isLate = reason instanceof DOMException && reason.name === 'TimeoutError'
+  if (aborted && !isLate) return [`${host} did not answer before the request was cancelled`]
   if (error instanceof ProxyError)
     return [`${host} cannot be reached: ${error.message}`, error.hint]
+  if (isLate) return [`${host} did not answer in time`]
   const code = systemCode(error)
   if (code !== undefined && isCertificateError(code)) {
     const { what, hint } = describeCertificate(code)

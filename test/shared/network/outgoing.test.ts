@@ -123,6 +123,19 @@ describe('a request to another machine', () => {
     assert.doesNotMatch(`${wrong.message} ${wrong.hint} ${wrong.stack}`, /canary/)
   })
 
+  it('is refused by a proxy that answers a wrong password with 401, as tinyproxy does', async () => {
+    const tiny = await startBadProxy((socket) => socket.end('HTTP/1.1 401 Unauthorized\r\n\r\n'))
+    const none = (await ask({ ...behind(), HTTPS_PROXY: tiny.url })).error
+    assert.equal(none?.message, `the proxy ${tiny.place} asks for a password (401)`)
+    const env = { ...behind(), HTTPS_PROXY: `http://ada:canary@${tiny.place}` }
+    const wrong = (await ask(env)).error
+    tiny.close()
+    assert.ok(wrong instanceof ProxyError && wrong.isPermanent)
+    assert.match(wrong.message, /does not accept the user and password in HTTPS_PROXY \(401\)$/)
+    assert.match(wrong.hint, /^correct them/)
+    assert.doesNotMatch(`${wrong.message} ${wrong.hint} ${wrong.stack}`, /canary/)
+  })
+
   const html = '<html><body>Please log in</body></html>'
   const answers: readonly (readonly [string, (socket: Socket) => void, RegExp])[] = [
     [
@@ -182,9 +195,21 @@ describe('a request to another machine', () => {
   it('ends in time with a proxy that never answers, also for mail', async () => {
     const bad = await startBadProxy(() => undefined)
     const { error } = await ask({ HTTPS_PROXY: bad.url }, url(), 200)
-    assert.equal(error?.name, 'AbortError')
+    assert.ok(error instanceof ProxyError && !error.isPermanent)
+    assert.equal(error.message, `the proxy ${bad.place} did not answer in time`)
     const server = { host: 'mail.corp.example', port: 465, isTls: true, isLoopback: false }
+    configureNetwork({ HTTPS_PROXY: bad.url })
     await assert.rejects(connectMail(server, 200), /did not answer in time/)
     bad.close()
+  })
+
+  it('ends in time with a proxy that says yes and then nothing', async () => {
+    const bad = await startBadProxy((socket) =>
+      socket.write('HTTP/1.1 200 Connection established\r\n\r\n'),
+    )
+    const { error, isConnected } = await ask({ HTTPS_PROXY: bad.url }, url(), 200)
+    bad.close()
+    assert.ok(error instanceof ProxyError && !isConnected)
+    assert.match(error.message, /connected to login\.corp\.example:\d+, and then nothing came$/)
   })
 })
