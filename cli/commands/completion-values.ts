@@ -77,8 +77,8 @@ const events: Values = async ({ client }, path) => {
 }
 
 const samples: Values = async () => {
-  const { sampleNames } = await import('./webhook/signing.ts')
-  return named(await sampleNames())
+  const { sampleNames } = await import('../../shared/samples.ts')
+  return named(sampleNames())
 }
 
 /** Values by the name of an argument or option value in the help. */

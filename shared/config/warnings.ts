@@ -19,6 +19,7 @@ import { builtInProviders } from './name-forms.ts'
 import { localAgents, queueWarnings } from './queue.ts'
 import type { Rule } from './rule.ts'
 import type { Agent } from './schema.ts'
+import { createPathCheck } from './sample-warnings.ts'
 import { proofFaults, schemeFaults } from './signature-warnings.ts'
 import { targetFaults } from '../targets/warnings.ts'
 import { sentKinds } from '../targets/schema.ts'
@@ -35,6 +36,7 @@ type Facts = {
 export const collectWarnings = (config: Config, env: NodeJS.ProcessEnv): Warning[] => {
   const facts = { config, env }
   const webhooks = config.webhooks.filter(({ enabled }) => enabled)
+  const checks = [...ruleChecks, createPathCheck()]
   return [
     ...limitWarnings(config),
     ...queueWarnings(config, env),
@@ -42,7 +44,7 @@ export const collectWarnings = (config: Config, env: NodeJS.ProcessEnv): Warning
     ...webhooks.flatMap((webhook) => [
       ...webhookChecks.flatMap((check) => check(webhook, facts)).map((fault) => toWarning(fault)),
       ...webhook.rules.flatMap((rule) =>
-        ruleChecks
+        checks
           .flatMap((check) => check(rule, webhook))
           .map((fault) => toWarning(fault, `webhook ${describeRule(webhook.path, rule)}`)),
       ),

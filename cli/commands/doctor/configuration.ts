@@ -88,6 +88,7 @@ const names: Readonly<Record<string, string>> = {
   'filter-value-boolean': 'filters',
   'placeholder-unfinished': 'prompts',
   'context-unused': 'prompts',
+  'path-unknown': 'rules',
   'event-unknown': 'rules',
   'rules-equal': 'rules',
   'queue-unset': 'queue',

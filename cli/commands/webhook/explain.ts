@@ -1,11 +1,11 @@
 import type { Explain, Explanation, RuleExplanation } from '../../../shared/api-explain.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
+import { readSample } from '../../../shared/samples.ts'
 import { toPlainLine, toPlainText } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
 import { type Cell, type Field, printFields, printSection } from '../../terminal/table.ts'
 import { withDaemon } from '../../daemon-client/ensure.ts'
 import { readTextInput } from '../../terminal/input.ts'
-import { readSample } from './signing.ts'
 import type { Style, Terminal } from '../../terminal/terminal.ts'
 
 export type ExplainOptions = { readonly sample?: string; readonly header?: readonly string[] }
@@ -34,7 +34,7 @@ const readPayload = async (file?: string, sample?: string): Promise<Omit<Explain
   if (sample !== undefined) {
     if (file !== undefined)
       throw new DoorwardError('usage', 'a file and --sample exclude each other')
-    const { sender, event, contentType, body } = await readSample(sample)
+    const { sender, event, contentType, body } = readSample(sample)
     const headers = {
       'content-type': contentType,
       ...(sender === 'github' && { 'x-github-event': event }),

@@ -6,6 +6,7 @@ import { readEnvironment } from '../../../shared/config/environment.ts'
 import { loadConfig } from '../../../shared/config/load.ts'
 import type { Webhook } from '../../../shared/config/webhook.ts'
 import { DoorwardError, type ErrorCode } from '../../../shared/errors.ts'
+import { readSample, sampleNames } from '../../../shared/samples.ts'
 import { toPlainLine } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
 import { withNextDaemon } from '../../daemon-client/ensure.ts'
@@ -13,14 +14,7 @@ import { webhookAt } from '../../daemon-client/webhooks.ts'
 import { readInput } from '../../terminal/input.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 import { waitForEvent } from '../events/wait.ts'
-import {
-  type Delivery,
-  ownDelivery,
-  readSample,
-  sampleDelivery,
-  sampleNames,
-  signDelivery,
-} from './signing.ts'
+import { type Delivery, ownDelivery, sampleDelivery, signDelivery } from './signing.ts'
 
 export type SendOptions = {
   readonly sample?: string | true
@@ -82,7 +76,7 @@ const switchedOff =
   'enabled: false in webhooks.yaml switches this webhook off: doorward config edit webhooks'
 
 const listSamples = async (terminal: Terminal): Promise<void> => {
-  const samples = await sampleNames()
+  const samples = sampleNames()
   if (terminal.json) terminal.printJson({ samples })
   else for (const name of samples) terminal.print(name)
 }
@@ -97,7 +91,7 @@ const deliveryMaker = async (
   if (typeof sampleName === 'string') {
     if (file !== undefined)
       throw new DoorwardError('usage', 'a file and --sample exclude each other')
-    const delivery = sampleDelivery(await readSample(sampleName))
+    const delivery = sampleDelivery(readSample(sampleName))
     return () => delivery
   }
   if (file === undefined)

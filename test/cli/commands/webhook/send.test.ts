@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { EventDetail } from '../../../../shared/api.ts'
-import { readSample } from '../../../../cli/commands/webhook/signing.ts'
+import { readSample } from '../../../../shared/samples.ts'
 import { schemeNames } from '../../../../shared/signatures/presets.ts'
 import { specialPresets } from '../../../../shared/signatures/special-presets.ts'
 import { type RunningDaemon, startDaemon } from '../../../support/daemon/daemon.ts'
@@ -165,7 +165,7 @@ describe('cli: webhook send', () => {
     }
   }).timeout(60_000)
 
-  it('names the samples that one was begun with, or the nearest', async () => {
+  it('names the samples that one was begun with, or the nearest', () => {
     for (const [wanted, hint] of [
       ['github:pull_request', 'did you mean "github:pull_request.opened"?'],
       ['pull_request', 'did you mean "github:pull_request.opened"?'],
@@ -173,7 +173,7 @@ describe('cli: webhook send', () => {
       ['github:pusch', 'did you mean "github:push"?'],
       ['gitlab:merge_request', 'doorward webhook send --sample lists them'],
     ] as const) {
-      await assert.rejects(readSample(wanted), { code: 'usage', hint })
+      assert.throws(() => readSample(wanted), { code: 'usage', hint })
     }
   })
 
