@@ -98,12 +98,15 @@ describe('warnings of paths that no payload of the sender has', () => {
   })
 
   it('say nothing of the prompts that webhook add writes', () => {
-    for (const name of ['github', 'github-review', 'slack', 'stripe'])
-      assert.deepEqual(
-        warningsOf({ prompt_template: readPrompt(name), context: ['diff'] }, name.split('-')[0]),
-        [],
-        name,
-      )
+    const workspace = { repo: 'acme/app', ref: 'main', base: 'next' }
+    for (const name of ['github', 'github-review', 'slack', 'stripe']) {
+      const isReview = name === 'github-review'
+      const rule = {
+        prompt_template: readPrompt(name),
+        ...(isReview && { workspace, context: ['diff'] }),
+      }
+      assert.deepEqual(warningsOf(rule, name.split('-')[0]), [], name)
+    }
   })
 
   it('say nothing of any field in the examples of GitHub for its events', () => {
