@@ -100,7 +100,7 @@ const checkGit = async (
   if (!enabledRules(config).some(({ workspace }) => workspace)) return []
   const { ok, error } = checksFor('system')
   try {
-    const git = createGit(run, env)
+    const git = createGit(run, env, home.run)
     const { stdout } = await git(['version'], { cwd: home.root, signal, timeoutMs: 2000 })
     return [ok('git', /\d+(\.\d+)+/.exec(stdout.toString())?.[0] ?? 'installed')]
   } catch (thrown) {

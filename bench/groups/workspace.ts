@@ -27,7 +27,7 @@ export const measureWorkspaces = async (folder: string, note: Note): Promise<voi
   try {
     importFiles(source, 1)
     const workspaces = new Workspaces({
-      home: { workspaces: join(own, 'workspaces') },
+      home: { workspaces: join(own, 'workspaces'), run: own },
       run: runProcess,
       access: async () => Promise.reject(new Error('a path needs no login')),
     })

@@ -75,7 +75,7 @@ export const createEngine = (
     run: async (options) => run({ ...options, cwd: resolve(homeFolder, options.cwd) }),
     access,
   })
-  const senderParts = { targets, env, access, marks, messages, git: createGit(run, env) }
+  const senderParts = { targets, env, access, marks, messages, git: createGit(run, env, home.run) }
   const deliver = createDeliver({ ...senderParts, homeFolder, progress, log, hasTray })
   const askGithub = createAskGithub(config.gateway, env, access)
   const askParts = {

@@ -157,6 +157,7 @@ const toFetchError = (
   ref: string,
 ): unknown => {
   if (!(error instanceof GitFailed)) return error
+  if (error.proxy) return toWorkspaceError(error, repository)
   if (isMissing(error))
     return new DoorwardError('workspace-ref-not-found', `${repository} has no ${ref} any more`, {
       cause: error,

@@ -1,10 +1,13 @@
 import { devNull, totalmem } from 'node:os'
 import { oldestGit } from '../../shared/config/workspace.ts'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
-import { networkVariables } from '../../shared/network/variables.ts'
+import { ProxyError } from '../../shared/network/faults.ts'
+import { openTunnel } from '../../shared/network/outgoing.ts'
+import { curlVariables } from '../../shared/network/variables.ts'
 import { toPlainText } from '../../shared/text.ts'
 import { cleanEnvironment, hideSecrets } from '../agents/environment.ts'
 import type { RunProcess } from '../agents/orphans.ts'
+import { createCertificates } from './certificates.ts'
 
 /*
  * The one way in which git runs here. A repository comes from outside, and so may a worktree that an agent has
@@ -46,6 +49,13 @@ export type Git = (args: readonly string[], options: GitOptions) => Promise<GitO
 /** What git wrote to standard error, without a token. */
 export class GitFailed extends Error {
   override readonly name = 'GitFailed'
+  /** Set where the proxy prevented it. */
+  readonly proxy: ProxyError | undefined
+
+  constructor(message: string, proxy?: ProxyError) {
+    super(message)
+    this.proxy = proxy
+  }
 }
 
 const defaultTimeoutMs = 30 * 60_000
@@ -68,15 +78,23 @@ const toArgv = (args: readonly string[]): string[] =>
 /** Exit codes of the shell. */
 const notFound = [126, 127]
 
-export const createGit = (run: RunProcess, env: NodeJS.ProcessEnv): Git => {
+/** `folder` is for the file of certificates: that of the home with what runs. */
+export const createGit = (run: RunProcess, env: NodeJS.ProcessEnv, folder: string): Git => {
   let isNewEnough = false
+  const certificates = createCertificates(env, folder)
   const git: Git = async (args, options) => {
     const { cwd, remote, signal, timeoutMs = defaultTimeoutMs } = options
     const { outputLimitBytes = defaultLimitBytes } = options
+    const trusted = remote?.protocol === 'https' ? await certificates() : undefined
     const result = await run({
       argv: toArgv(args),
       cwd,
-      env: { ...ownEnvironment(env), ...toVariables(options) },
+      env: {
+        ...ownEnvironment(env),
+        ...(remote && remote.protocol !== 'file' && curlVariables(new URL(remote.url), env)),
+        ...(trusted !== undefined && { GIT_SSL_CAINFO: trusted, GIT_PROXY_SSL_CAINFO: trusted }),
+        ...toVariables(options),
+      },
       input: options.input ?? '',
       timeoutMs,
       outputLimitBytes,
@@ -96,7 +114,8 @@ export const createGit = (run: RunProcess, env: NodeJS.ProcessEnv): Git => {
     if (result.exitCode !== 0 && !result.cut) {
       const { token } = remote?.credential ?? {}
       const secrets = new Map(token === undefined ? [] : [[token, 'token']])
-      throw new GitFailed(hideSecrets(toPlainText(result.stderr.toString()).trim(), secrets))
+      const text = hideSecrets(toPlainText(result.stderr.toString()).trim(), secrets)
+      throw new GitFailed(text, remote && (await findProxyFault(text, remote, signal)))
     }
     return result
   }
@@ -104,6 +123,24 @@ export const createGit = (run: RunProcess, env: NodeJS.ProcessEnv): Git => {
     if (!isNewEnough) checkVersion(String((await git(['version'], options)).stdout))
     isNewEnough = true
     return git(args, options)
+  }
+}
+
+const proxyLimitMs = 10_000
+
+/** Asks the proxy ourselves after a connection of git has failed: the words of curl depend on its version. */
+const findProxyFault = async (
+  text: string,
+  { url, protocol }: Remote,
+  signal: AbortSignal,
+): Promise<ProxyError | undefined> => {
+  if (protocol !== 'https' || !text.includes('unable to access')) return undefined
+  try {
+    const socket = await openTunnel(new URL(url), proxyLimitMs, signal)
+    socket?.on('error', () => undefined).destroy()
+    return undefined
+  } catch (error) {
+    return error instanceof ProxyError ? error : undefined
   }
 }
 
@@ -129,31 +166,25 @@ const toMissing = (cause?: unknown): DoorwardError =>
   })
 
 /** Without the owner's files: no configuration, `.netrc`, key, agent or helper. */
-const ownEnvironment = (env: NodeJS.ProcessEnv): Record<string, string> => {
-  const network = networkVariables(env)
-  const certificates = network['SSL_CERT_FILE']
-  return {
-    ...cleanEnvironment(env, {}),
-    ...network,
-    ...(certificates !== undefined && { GIT_SSL_CAINFO: certificates }),
-    HOME: devNull,
-    USERPROFILE: devNull,
-    XDG_CONFIG_HOME: devNull,
-    LANGUAGE: '',
-    LC_ALL: 'C',
-    GIT_CONFIG_NOSYSTEM: '1',
-    GIT_CONFIG_GLOBAL: devNull,
-    GIT_ATTR_NOSYSTEM: '1',
-    GIT_TERMINAL_PROMPT: '0',
-    GIT_OPTIONAL_LOCKS: '0',
-    GIT_NO_REPLACE_OBJECTS: '1',
-    GIT_LITERAL_PATHSPECS: '1',
-    GIT_AUTHOR_NAME: 'doorward',
-    GIT_AUTHOR_EMAIL: 'doorward@localhost',
-    GIT_COMMITTER_NAME: 'doorward',
-    GIT_COMMITTER_EMAIL: 'doorward@localhost',
-  }
-}
+const ownEnvironment = (env: NodeJS.ProcessEnv): Record<string, string> => ({
+  ...cleanEnvironment(env, {}),
+  HOME: devNull,
+  USERPROFILE: devNull,
+  XDG_CONFIG_HOME: devNull,
+  LANGUAGE: '',
+  LC_ALL: 'C',
+  GIT_CONFIG_NOSYSTEM: '1',
+  GIT_CONFIG_GLOBAL: devNull,
+  GIT_ATTR_NOSYSTEM: '1',
+  GIT_TERMINAL_PROMPT: '0',
+  GIT_OPTIONAL_LOCKS: '0',
+  GIT_NO_REPLACE_OBJECTS: '1',
+  GIT_LITERAL_PATHSPECS: '1',
+  GIT_AUTHOR_NAME: 'doorward',
+  GIT_AUTHOR_EMAIL: 'doorward@localhost',
+  GIT_COMMITTER_NAME: 'doorward',
+  GIT_COMMITTER_EMAIL: 'doorward@localhost',
+})
 
 /** The author of what doorward commits. */
 export const doorwardIdentity = 'doorward <doorward@localhost>'

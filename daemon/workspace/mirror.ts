@@ -61,18 +61,26 @@ const ownAttributes =
 /** An error of git with the way out. */
 export const toWorkspaceError = (error: unknown, repository: string): unknown => {
   if (!(error instanceof GitFailed)) return error
-  const { message } = error
-  const [what, hint] = known.find(([form]) => form.test(message))?.slice(1) ?? []
+  const { message, proxy } = error
+  const [, what = 'git failed', hint] = proxy
+    ? [undefined, proxy.message, proxy.hint]
+    : (known.find(([form]) => form.test(message)) ?? [])
   const last = message.split('\n').slice(-3).join('; ')
-  const text = typeof what === 'string' ? what : 'git failed'
-  return new DoorwardError('workspace-failed', `the workspace of ${repository}: ${text}`, {
+  const text = `the workspace of ${repository}: ${what}`
+  return new DoorwardError('workspace-failed', text, {
     cause: error,
-    hint: typeof hint === 'string' ? hint : undefined,
-    localDetail: `the workspace of ${repository}: ${text}: ${last}`,
+    hint,
+    localDetail: `${text}${proxy ? '' : `: ${last}`}${hint === undefined ? '' : ` (${hint})`}`,
   })
 }
 
-const known: readonly (readonly [form: RegExp, what: string, hint?: string])[] = [
+/** The way out where git does not trust the certificate of a server. */
+export const certificateHint =
+  'if a CA of your company signed it, name the file of that CA in NODE_EXTRA_CA_CERTS; git also reads SSL_CERT_FILE: doorward help networks'
+
+type KnownFault = readonly [form: RegExp, what: string, hint?: string]
+
+const known: readonly KnownFault[] = [
   [
     /out of memory|malloc failed|cannot allocate memory|unable to create thread/i,
     'git needs more memory than it may have: half of the machine, and 4 GB at most',
@@ -92,11 +100,7 @@ const known: readonly (readonly [form: RegExp, what: string, hint?: string])[] =
   [/dubious ownership/, 'the repository belongs to another user'],
   [/not appear to be a git repository|does not exist|No such file/i, 'there is no such repository'],
   [/error: 30[12378]|redirect/i, 'it has moved', 'write its new address into repo'],
-  [
-    /certificate/i,
-    'its certificate is not trusted',
-    'git reads SSL_CERT_FILE: doorward help networks',
-  ],
+  [/certificate|SSL CA cert/i, 'its certificate is not trusted', certificateHint],
   [
     /Could not resolve|Failed to connect|Connection|timed out|hung up|error: 5\d\d/i,
     'it cannot be reached now',

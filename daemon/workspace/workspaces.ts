@@ -47,7 +47,7 @@ export type PrepareWorkspace = (
 ) => Promise<Workspace>
 
 type WorkspacesParts = {
-  readonly home: Pick<Home, 'workspaces'>
+  readonly home: Pick<Home, 'workspaces' | 'run'>
   /** Runs git. */
   readonly run: RunProcess
   readonly access: OAuth['access']
@@ -75,7 +75,7 @@ export class Workspaces {
 
   /** Uses the hosts, logins and variables of one configuration. */
   preparer(gateway: Gateway, env: NodeJS.ProcessEnv): PrepareWorkspace {
-    const git = createGit(this.#parts.run, env)
+    const git = createGit(this.#parts.run, env, this.#parts.home.run)
     return async (request, eventId, signal, onCheckout) =>
       named(request.repo, signal, async () =>
         this.#prepare(git, gateway, request, eventId, signal, onCheckout),

@@ -1,31 +1,37 @@
 import { type Warning, warn } from '../config/warning.ts'
 import { proxyForm } from './faults.ts'
-import { readProxy, readVariable } from './proxy.ts'
+import { findProxy, readProxy, readVariable } from './proxy.ts'
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import tls from 'node:tls'
 import { expandTilde, systemReason } from '../home/home.ts'
 
+/** The variables with a file of certificates: of Node and doorward, and of OpenSSL and git. */
+const certificateNames = ['NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE'] as const
+
 /** The file in `NODE_EXTRA_CA_CERTS`, with its certificates or the reason why it cannot be used. */
 type ExtraCertificates = { readonly path: string } & (
   { readonly certificates: readonly string[] } | { readonly problem: string }
 )
 
-/** The absolute path in `NODE_EXTRA_CA_CERTS`; `~` is allowed, as `.env` is read by no shell. */
-const extraCertificatesPath = (env: NodeJS.ProcessEnv): string | undefined => {
-  const path = env['NODE_EXTRA_CA_CERTS']?.trim()
+/** The absolute path in a variable; `~` is allowed, as `.env` is read by no shell. */
+export const certificateFile = (
+  name: (typeof certificateNames)[number],
+  env: NodeJS.ProcessEnv,
+): string | undefined => {
+  const path = env[name]?.trim()
   return path ? resolve(expandTilde(path)) : undefined
 }
 
 /** Reads the file in `NODE_EXTRA_CA_CERTS`. Undefined when the variable is unset. */
-const readExtraCertificates = (env: NodeJS.ProcessEnv): ExtraCertificates | undefined => {
-  const path = extraCertificatesPath(env)
+export const readExtraCertificates = (env: NodeJS.ProcessEnv): ExtraCertificates | undefined => {
+  const path = certificateFile('NODE_EXTRA_CA_CERTS', env)
   if (path === undefined) return undefined
   try {
     const text = readFileSync(path, 'utf8')
     const found = text.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? []
-    if (found.length === 0) return { path, problem: 'has no certificate in PEM format' }
+    if (found.length === 0) return { path, problem: noCertificate }
     return { path, certificates: found.map((one) => new X509Certificate(one).toString()) }
   } catch (error) {
     const isRead = error instanceof Error && 'syscall' in error
@@ -35,6 +41,17 @@ const readExtraCertificates = (env: NodeJS.ProcessEnv): ExtraCertificates | unde
         ? `cannot be read: ${systemReason(error)}`
         : 'has a certificate that is damaged',
     }
+  }
+}
+
+const noCertificate = 'has no certificate in PEM format'
+
+/** Why the file in `SSL_CERT_FILE` cannot be used. OpenSSL reads more forms than Node. */
+const findFault = (path: string): string | undefined => {
+  try {
+    return readFileSync(path, 'utf8').includes('CERTIFICATE-----') ? undefined : noCertificate
+  } catch (error) {
+    return `cannot be read: ${systemReason(error)}`
   }
 }
 
@@ -63,8 +80,7 @@ const networkNames = [
   'https_proxy',
   'NO_PROXY',
   'no_proxy',
-  'NODE_EXTRA_CA_CERTS',
-  'SSL_CERT_FILE',
+  ...certificateNames,
 ]
 
 /** Those of them that are set, for a program that has another working folder. */
@@ -74,8 +90,24 @@ export const networkVariables = (env: NodeJS.ProcessEnv): Record<string, string>
     const value = Object.hasOwn(env, name) ? env[name] : undefined
     if (value !== undefined && value !== '') found[name] = value
   }
-  const path = extraCertificatesPath(found)
-  return path === undefined ? found : { ...found, NODE_EXTRA_CA_CERTS: path }
+  for (const name of certificateNames) {
+    const path = certificateFile(name, found)
+    if (path !== undefined) found[name] = path
+  }
+  return found
+}
+
+/** Those of them by which curl, and git with it, reaches a URL by the proxy that doorward uses, or by none. */
+export const curlVariables = (url: URL, env: NodeJS.ProcessEnv): Record<string, string> => {
+  const proxy = findProxy(url, env)
+  const all = networkVariables(env)
+  // SOCKS, which curl can use.
+  if (proxy && 'isUnusable' in proxy) return all
+  const others = Object.entries(all).filter(([name]) => !/_proxy$/i.test(name))
+  return {
+    ...Object.fromEntries(others),
+    ...(proxy && { [`${url.protocol.slice(0, -1)}_proxy`]: proxy.url.href }),
+  }
 }
 
 /** The same without a proxy that has a password, for files that others can read. */
@@ -119,7 +151,7 @@ export const describeNetwork = (env: NodeJS.ProcessEnv): string | undefined => {
     return proxy && !('isUnusable' in proxy) ? [`${proxy.place} (${proxy.variable})`] : []
   })
   const except = readVariable('NO_PROXY', env)?.value
-  const path = extraCertificatesPath(env)
+  const path = certificateFile('NODE_EXTRA_CA_CERTS', env)
   const parts = [
     ...(proxies.length > 0 ? [`through the proxy ${proxies.join(' and ')}`] : []),
     ...(proxies.length > 0 && except !== undefined ? [`but not to ${except}`] : []),
@@ -131,6 +163,8 @@ export const describeNetwork = (env: NodeJS.ProcessEnv): string | undefined => {
 /** The variables of the network that cannot be used. No value is shown: a proxy's URL has its password. */
 export const networkWarnings = (env: NodeJS.ProcessEnv): Warning[] => {
   const extra = readExtraCertificates(env)
+  const file = certificateFile('SSL_CERT_FILE', env)
+  const fault = file === undefined ? undefined : findFault(file)
   return [
     ...proxyNames.flatMap((name) => {
       const proxy = readProxy(name, env)
@@ -142,11 +176,15 @@ export const networkWarnings = (env: NodeJS.ProcessEnv): Warning[] => {
       )
     }),
     ...(extra && 'problem' in extra
-      ? warn(
-          'ca-file-unusable',
-          `NODE_EXTRA_CA_CERTS: ${extra.path} ${extra.problem}`,
-          'name a file with certificates in PEM format: doorward help networks',
-        )
+      ? warnOfFile(`NODE_EXTRA_CA_CERTS: ${extra.path} ${extra.problem}`)
       : []),
+    ...(fault === undefined ? [] : warnOfFile(`SSL_CERT_FILE: ${file} ${fault}`)),
   ]
 }
+
+const warnOfFile = (detail: string): Warning[] =>
+  warn(
+    'ca-file-unusable',
+    detail,
+    'name a file with certificates in PEM format: doorward help networks',
+  )

@@ -57,7 +57,7 @@ describe('git in a workspace', () => {
       return runProcess({ ...options, argv: ['sh', '-c', limit, 'sh', ...options.argv] })
     }
     const workspaces = new Workspaces({
-      home: { workspaces: await temporaryFolder() },
+      home: { workspaces: await temporaryFolder(), run: await temporaryFolder() },
       run,
       access: async () => assert.fail('a path needs no login'),
       delaysMs: [],
@@ -141,7 +141,7 @@ describe('git in a workspace', () => {
     const program = '#!/bin/sh\n[ "$1" = version ] && echo git version 2.40.0 || ulimit -d\n'
     await writeFile(join(folder, 'git'), program)
     await chmod(join(folder, 'git'), 0o755)
-    const git = createGit(runProcess, { PATH: folder })
+    const git = createGit(runProcess, { PATH: folder }, folder)
     const kilobytes = Number((await git(['status'], { cwd: folder, signal })).stdout)
     assert.ok(
       kilobytes > 0 && kilobytes <= Math.min(4 * 1024 ** 2, totalmem() / 2048),

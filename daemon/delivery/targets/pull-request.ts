@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { textAt, valueAt } from '../../util/payload-path.ts'
 import { type Git, GitFailed, type Remote } from '../../workspace/git.ts'
+import { certificateHint } from '../../workspace/mirror.ts'
 import { asReadOnly, DeliveryError, TokenRefused } from '../delivery-error.ts'
 import { isEmpty, toGithubBody, toTitle } from '../format/parts.ts'
 import type { OwnMessages } from '../loop-guard.ts'
@@ -167,11 +168,17 @@ const push = async (
     const args = ['-c', 'push.negotiate=true', 'push', '--quiet', '--no-verify', remote.url]
     await git([...args, `${commit}:refs/heads/${branch}`], at)
   } catch (error) {
-    throw error instanceof GitFailed ? toPushError(error.message, branch) : error
+    throw error instanceof GitFailed ? toPushError(error, branch) : error
   }
 }
 
-const toPushError = (text: string, branch: string): Error => {
+const toPushError = ({ message: text, proxy }: GitFailed, branch: string): Error => {
+  if (proxy)
+    return new DeliveryError(
+      proxy.isPermanent ? 'permanent' : 'retryable',
+      `the branch ${branch} was not pushed: ${proxy.message}`,
+      { hint: proxy.hint },
+    )
   if (/Authentication failed|could not read (Username|Password)|error: 401/i.test(text))
     return new TokenRefused()
   const [, retryability, message, hint] = pushErrors.find(([form]) => form.test(text)) ?? [
@@ -190,6 +197,12 @@ const pushErrors: readonly (readonly [
   message: string,
   hint: string,
 ])[] = [
+  [
+    /certificate|SSL CA cert/i,
+    'permanent',
+    'the certificate of the server is not trusted',
+    certificateHint,
+  ],
   [
     /without [`'"]?workflows?[`'"]? (scope|permission)/i,
     'permanent',

@@ -28,7 +28,7 @@ const request = ({ folder }: GitServer): WorkspaceRequest => ({
 
 const workspacesIn = (folder: string): Workspaces =>
   new Workspaces({
-    home: { workspaces: folder },
+    home: { workspaces: folder, run: folder },
     run: runProcess,
     access: async () => assert.fail('a path needs no login'),
     delaysMs: [],
@@ -74,7 +74,7 @@ describe('a workspace that cannot be made', () => {
     // sizes plays it.
     const limit = `trap '' XFSZ; ulimit -f 400; exec "$@"`
     const full = new Workspaces({
-      home: { workspaces: folder },
+      home: { workspaces: folder, run: folder },
       run: async (options) =>
         runProcess({ ...options, argv: ['sh', '-c', limit, 'sh', ...options.argv] }),
       access: async () => assert.fail('a path needs no login'),

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { readdir, readFile } from 'node:fs/promises'
+import { homedir } from 'node:os'
 import { join } from 'node:path'
 import type { AccessToken, Login, StartedLogin } from '../../../shared/api.ts'
 import { run } from '../../cli/support/cli.ts'
@@ -47,10 +48,10 @@ describe('a daemon behind a proxy that demands a password, with a private CA', (
       )
     })
     front = await startTlsFront(certificates, Number(new URL(provider.origin).port))
-    proxy = await startProxy()
+    proxy = await startProxy(['mail.corp.example'])
     const origin = `https://login.corp.example:${front.port}`
     daemon = await startDaemon({
-      env: `HTTPS_PROXY='${proxy.url}'\nNO_PROXY=.intern.example\nNODE_EXTRA_CA_CERTS=${certificates.caFile}\n`,
+      env: `HTTPS_PROXY='${proxy.url}'\nNO_PROXY=.intern.example\nNODE_EXTRA_CA_CERTS=${certificates.caFile}\nSMTP_URL=smtp://me:canary-pass@mail.corp.example\n`,
       gateway: `
 oauth: { callback_port: 0 }
 providers:
@@ -58,7 +59,9 @@ providers:
     authorization_endpoint: ${origin}/authorize
     token_endpoint: ${origin}/token
     client_id: my-app
-targets: { http: { log: { url: "${origin}/log", secret_env: HOOK } } }
+targets:
+  http: { log: { url: "${origin}/log", secret_env: HOOK } }
+  email: { smtp_url_env: SMTP_URL, from: me@example.com }
 `,
       agents: `agents:
   with: { kind: command, command: ${printNetwork} }
@@ -69,6 +72,7 @@ targets: { http: { log: { url: "${origin}/log", secret_env: HOOK } } }
   - { path: /with, agent: with, prompt_template: x }
   - { path: /without, agent: without, prompt_template: x }
   - { path: /fails, agent: fails, prompt_template: x }
+  - { path: /mail, agent: with, prompt_template: x, deliver_to: ["email:jane@example.com"] }
 `,
     })
   })
@@ -120,13 +124,28 @@ targets: { http: { log: { url: "${origin}/log", secret_env: HOOK } } }
     const online = await examined(daemon.home, {}, '--online')
     const [endpoint] = online.of('logins', 'corp endpoint')
     assert.deepEqual([endpoint?.status, online.stdout.includes('p%23ss')], ['ok', false])
-    const unset = { HTTPS_PROXY: 'socks5://x', NODE_EXTRA_CA_CERTS: '/nowhere.pem' }
+    const [mail] = online.of('targets', 'email')
+    assert.equal(
+      mail?.detail,
+      `the mail server cannot be reached: the proxy ${proxy.place} refuses connections to mail.corp.example:587 (403)`,
+    )
+    assert.match(
+      mail.hint ?? '',
+      /ask who runs it to allow this host, or name the host in NO_PROXY/,
+    )
+    assert.equal(online.stdout.includes('canary'), false)
+    const unset = {
+      HTTPS_PROXY: 'socks5://x',
+      NODE_EXTRA_CA_CERTS: '/nowhere.pem',
+      SSL_CERT_FILE: '/nowhere.pem',
+    }
     const rows = (await examined(daemon.home, unset)).of('system', 'network')
     assert.deepEqual(
       rows.map(({ status, detail }) => [status, detail.split(/[: ]/, 1)[0]]),
       [
         ['error', 'HTTPS_PROXY'],
         ['error', 'NODE_EXTRA_CA_CERTS'],
+        ['error', 'SSL_CERT_FILE'],
       ],
     )
   })
@@ -138,6 +157,14 @@ targets: { http: { log: { url: "${origin}/log", secret_env: HOOK } } }
     const codes = warnings.map(({ code }) => code)
     assert.ok(codes.includes('proxy-unusable') && codes.includes('ca-file-unusable'))
     assert.doesNotMatch(stdout, /canary/)
+  })
+
+  it('is told by status of a file in SSL_CERT_FILE that is missing', async () => {
+    const other = await startDaemon({ env: 'SSL_CERT_FILE=~/nowhere-of-doorward/ca.pem\n' })
+    const { stdout } = await run(['status', '--json'], { home: other.home })
+    await other.stop()
+    const path = join(homedir(), 'nowhere-of-doorward', 'ca.pem')
+    assert.ok(stdout.includes(`SSL_CERT_FILE: ${path} cannot be read`), stdout)
   })
 
   it('writes the password of the proxy nowhere', async () => {

@@ -1,11 +1,17 @@
 import assert from 'node:assert/strict'
+import { writeFile } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import tls from 'node:tls'
 import { describe, it } from 'mocha'
 import { findProxy } from '../../../shared/network/proxy.ts'
-import { describeNetwork, networkVariables } from '../../../shared/network/variables.ts'
-import { networkWarnings } from '../../../shared/network/variables.ts'
+import {
+  curlVariables,
+  describeNetwork,
+  networkVariables,
+  networkWarnings,
+} from '../../../shared/network/variables.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
-import { writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 
 const proxy = 'http://proxy.corp.example:3128'
 
@@ -94,10 +100,22 @@ describe('the variables of the network', () => {
   })
 
   it('are passed on with the whole path of the certificates', () => {
-    const env = { https_proxy: 'x', NO_PROXY: '', NODE_EXTRA_CA_CERTS: '~/ca.pem', PATH: '/bin' }
-    const passed = networkVariables(env)
-    assert.deepEqual(Object.keys(passed), ['https_proxy', 'NODE_EXTRA_CA_CERTS'])
-    assert.match(passed['NODE_EXTRA_CA_CERTS'] ?? '', /^[^~]{2,}ca\.pem$/)
+    const files = { NODE_EXTRA_CA_CERTS: '~/ca.pem', SSL_CERT_FILE: '~/all.pem' }
+    const passed = networkVariables({ https_proxy: 'x', NO_PROXY: '', ...files, PATH: '/bin' })
+    assert.deepEqual(Object.keys(passed), ['https_proxy', ...Object.keys(files)])
+    assert.equal(passed['NODE_EXTRA_CA_CERTS'], join(homedir(), 'ca.pem'))
+    assert.equal(passed['SSL_CERT_FILE'], join(homedir(), 'all.pem'))
+  })
+
+  it('are passed on to git with the proxy that doorward uses for a URL, or with none', () => {
+    const env = { HTTPS_PROXY: proxy, http_proxy: 'http://other:1', NO_PROXY: '10.1.*', PATH: 'x' }
+    const at = (url: string) => curlVariables(new URL(url), env)
+    assert.deepEqual(at('https://git.example/a'), { https_proxy: `${proxy}/` })
+    assert.deepEqual(at('http://git.example/a'), { http_proxy: 'http://other:1/' })
+    for (const host of ['10.1.2.3', '127.0.0.1', 'localhost'])
+      assert.deepEqual(at(`https://${host}/a`), {})
+    const socks = { HTTPS_PROXY: 'socks5://proxy:1080' }
+    assert.deepEqual(curlVariables(new URL('https://git.example'), socks), socks)
   })
 
   it('are warned about where the file has no certificates', async () => {
@@ -113,5 +131,21 @@ describe('the variables of the network', () => {
       await writeFile(file, text)
       assert.ok(getWarning(file)?.endsWith(why), text)
     }
+  })
+
+  it('are warned about where the file in SSL_CERT_FILE is missing or has no certificate', async () => {
+    const warnings = (path: string) => networkWarnings({ SSL_CERT_FILE: path })
+    const [missing] = warnings('~/nowhere/ca.pem')
+    assert.equal(missing?.code, 'ca-file-unusable')
+    const path = join(homedir(), 'nowhere', 'ca.pem')
+    assert.ok(missing.detail.startsWith(`SSL_CERT_FILE: ${path} cannot be read: `), missing.detail)
+    const file = join(await temporaryFolder(), 'ca.pem')
+    await writeFile(file, 'hello')
+    assert.equal(
+      warnings(file)[0]?.detail,
+      `SSL_CERT_FILE: ${file} has no certificate in PEM format`,
+    )
+    await writeFile(file, tls.rootCertificates.slice(0, 2).join('\n'))
+    assert.deepEqual(warnings(file), [])
   })
 })

@@ -5,7 +5,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer, connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { createServer as createTlsServer } from 'node:tls'
-import { Server as ProxyServer } from 'proxy-chain'
+import { RequestError, Server as ProxyServer } from 'proxy-chain'
 import { temporaryFolder } from '../temporary.ts'
 
 /* A company's network: names that only its proxy resolves, servers with certificates of its own CA. */
@@ -70,14 +70,15 @@ export const startTlsFront = async (
   return { port, close: () => void server.close() }
 }
 
-/** A real proxy that demands a password and knows every name. */
-export const startProxy = async () => {
+/** A real proxy that demands a password and knows every name. It refuses these hosts with 403. */
+export const startProxy = async (refused: readonly string[] = []) => {
   const connections: string[] = []
   const server = new ProxyServer({
     port: 0,
     host: '127.0.0.1',
     prepareRequestFunction: ({ username, password, hostname, port }) => {
       const isKnown = username === 'ada' && password === 'p#ss word'
+      if (isKnown && refused.includes(hostname)) throw new RequestError('Forbidden', 403)
       if (isKnown) connections.push(`${hostname}:${port}`)
       return {
         requestAuthentication: !isKnown,

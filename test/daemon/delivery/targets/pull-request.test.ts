@@ -19,7 +19,7 @@ import { temporaryFolder } from '../../../support/temporary.ts'
 const token = 'gho_canary-of-the-target'
 const branch = 'doorward/evt_0123456789abcdef01'
 const { signal } = new AbortController()
-const git = createGit(runProcess, process.env)
+const git = createGit(runProcess, process.env, '/nowhere')
 const text = '# Fix the door\n\nThanks @octocat.'
 
 describe('a pull request with what an agent changed', () => {
