@@ -1,7 +1,7 @@
 import type { Router, RouterContext } from '@koa/router'
 import { z } from 'zod'
 import { connectHookSchema, catchUpSchema } from '../shared/api-hooks.ts'
-import type { Restarted } from '../shared/api.ts'
+import type { AgentPrompt, Restarted } from '../shared/api.ts'
 import { eventStates } from '../shared/event-states.ts'
 import { tunnelPrograms } from '../shared/api-tunnel.ts'
 import { DoorwardError } from '../shared/errors.ts'
@@ -91,6 +91,12 @@ const addEventRoutes = (
   })
   router.get('/events/:id', (ctx) => {
     ctx.body = events.get(events.resolve(String(ctx.params['id'])))
+  })
+  router.get('/events/:id/prompt', (ctx) => {
+    const prompt: AgentPrompt = {
+      prompt: events.agentPrompt(events.resolve(String(ctx.params['id']))),
+    }
+    ctx.body = prompt
   })
   router.post('/events/:id/retry', (ctx) => {
     const { again } = one('again', ctx.query['again'])

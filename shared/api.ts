@@ -68,6 +68,23 @@ const subjectSchema = z.strictObject({
 /** What a target has made for an event, in a few words, and its page. */
 const eventPageSchema = z.strictObject({ target: z.string(), url: z.string(), what: z.string() })
 
+/** A context of a prompt: bytes as the agent got them, and in words what had no room. */
+const filledContextSchema = z.strictObject({
+  name: z.string(),
+  bytes: z.int(),
+  leftOut: z.string().nullable(),
+})
+
+/** What the agent of the last run really had. */
+export const runInputSchema = z.strictObject({
+  /** Bytes of the prompt with its contexts. */
+  promptSize: z.int().optional(),
+  context: z.array(filledContextSchema).optional(),
+  /** That of its program; null for a program that could reach what you can. */
+  sandbox: z.strictObject({ kind: z.string(), network: z.boolean() }).nullable().optional(),
+})
+export type RunInput = z.infer<typeof runInputSchema>
+
 /** One event in lists and the stream. */
 export const eventSchema = z.strictObject({
   id: z.string(),
@@ -102,6 +119,7 @@ export const eventSchema = z.strictObject({
     deliverMs: z.number().optional(),
   }),
   targets: z.array(targetResultSchema),
+  ...runInputSchema.shape,
   links: z.array(eventPageSchema).optional(),
   /** The beginning of the answer, without control characters. */
   resultPreview: z.string().optional(),
@@ -114,6 +132,10 @@ export const eventDetailSchema = eventSchema.extend({
   result: z.string().optional(),
 })
 export type EventDetail = z.infer<typeof eventDetailSchema>
+
+/** `GET /events/:id/prompt`: the whole prompt of the last run, as its agent had it. */
+export const agentPromptSchema = z.strictObject({ prompt: z.string() })
+export type AgentPrompt = z.infer<typeof agentPromptSchema>
 
 /** Response of `POST /events/:id/link`: a link to the page of the event that works once. */
 export const eventLinkSchema = z.strictObject({ url: z.string(), expiresAt: z.iso.datetime() })

@@ -40,6 +40,7 @@ export const errorStatuses = {
   'body-aborted': 400,
   // processing an event
   'event-not-found': 404,
+  'prompt-not-found': 404,
   'event-dropped': 503,
   'event-cancelled': 409,
   'over-budget': 429,

@@ -1,4 +1,19 @@
-import type { EventDetail, EventState, TargetResult } from './api.ts'
+import type { EventDetail, EventState, RunInput, TargetResult } from './api.ts'
+
+/** The size of the prompt of a run, and of its contexts: `12345 bytes: diff 10000, files 2000 (the files leave out …)`. */
+export const describePrompt = ({ promptSize, context = [] }: RunInput): string | undefined => {
+  if (promptSize === undefined) return undefined
+  const inside = context.map(({ name, bytes, leftOut }) =>
+    leftOut === null ? `${name} ${bytes}` : `${name} ${bytes} (${leftOut})`,
+  )
+  return [`${promptSize} bytes`, inside.join(', ')].filter(Boolean).join(': ')
+}
+
+/** The sandbox of a program; undefined where none ran. */
+export const describeSandbox = ({ sandbox }: RunInput): string | undefined => {
+  if (sandbox === undefined) return undefined
+  return sandbox ? `${sandbox.kind}, ${sandbox.network ? 'with' : 'no'} network` : 'none'
+}
 
 /** One stage of an event, for a picture. */
 export type StageRow = {

@@ -129,6 +129,7 @@ export const addEventsCommands = (events: Command): void => {
     .command('show')
     .description('one event with its prompt and answer')
     .argument('<id>')
+    .option('--prompt', 'only the whole prompt of its agent, with contexts, while it is in memory')
     .action(run(async () => (await import('./events/show.ts')).showEvent))
   events
     .command('open')

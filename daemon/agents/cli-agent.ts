@@ -91,7 +91,7 @@ const renewLogin = async (
   const stop = () => control.abort('immediately')
   // Cancelling the event must not lose the login.
   const { signal } = control
-  const clean = { ...context, workspace: undefined, variables: {}, signal }
+  const clean = { ...context, workspace: undefined, variables: {}, signal, confined: undefined }
   let renewed: LoginFile | undefined
   let login: LoginPlace | undefined
   const program = toProgram(plain, sandbox, async (place) => {

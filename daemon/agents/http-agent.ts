@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
+import type { RunInput } from '../../shared/api.ts'
 import type { HttpAgent } from '../../shared/agents/schema.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { describeUnreachable, ProxyError } from '../../shared/network/faults.ts'
@@ -28,6 +29,8 @@ export type Question = {
   readonly workspace?: { readonly path: string; readonly access: 'read' | 'write' } | undefined
   /** For an agent with `event_file`: the payload as JSON. */
   readonly payload?: Buffer | undefined
+  /** Called before its program starts. */
+  readonly confined?: ((sandbox: RunInput['sandbox']) => void) | undefined
 }
 
 /**

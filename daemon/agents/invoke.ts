@@ -41,9 +41,9 @@ export const createInvoke =
     const { prompt } = question
     const getToken: RunContext['getToken'] = async (provider, minValidityMs) =>
       (await access(provider, { minValidityMs, asker: `agent ${name}` })).accessToken
-    const { workspace } = question
+    const { workspace, confined } = question
     const variables = toVariables(question)
-    const context = { env, homeFolder, run, getToken, signal, variables, workspace }
+    const context = { env, homeFolder, run, getToken, signal, variables, workspace, confined }
     switch (agent.kind) {
       case 'echo':
         return cutTo(prompt, agent.output_limit)

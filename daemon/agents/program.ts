@@ -33,6 +33,7 @@ export type RunContext = {
   readonly homeFolder: string
   /** The folder with the code of the event, where its rule has a workspace. */
   readonly workspace?: Question['workspace']
+  readonly confined?: Question['confined']
   /** Identifies the event. */
   readonly variables?: Readonly<Record<string, string>>
 }
@@ -95,7 +96,7 @@ export const runProgram = async (
     const { environment, cwd, own } = made
     const confined: Confined =
       folder === undefined ? made : await confineRun(program, context, { ...made, network, folder })
-    const { note } = confined
+    const { note, sandbox = null } = confined
     if (own?.startsBare !== undefined && (!program.sandbox || note !== undefined))
       throw toAgentError(
         'agent-failed',
@@ -104,6 +105,7 @@ export const runProgram = async (
           hint: 'with sandbox: required it runs without the plugins of the project',
         },
       )
+    context.confined?.(sandbox)
     const result = await run({
       argv: confined.argv,
       filter: confined.filter,

@@ -4,6 +4,8 @@ import {
   type Bar,
   toBars,
   toStages,
+  describePrompt,
+  describeSandbox,
   describeTargetState,
 } from '../../shared/event-stages.ts'
 import { formatDuration, formatLocalTime, toPlainLine, toPlainText } from '../../shared/text.ts'
@@ -185,6 +187,8 @@ const renderFacts = (event: EventDetail): Markup => {
     ['Delivery', deliveryId],
     ['Signature', signed === undefined ? undefined : signed ? 'valid' : 'none: no secret is set'],
     ['Body', size === undefined ? undefined : `${size} bytes`],
+    ['Prompt', describePrompt(event)],
+    ['Sandbox', describeSandbox(event)],
     ['Runs', attempts > 1 ? String(attempts) : undefined],
     ['Machine', machine],
     ['Took', all.length > 0 ? formatDuration(all.reduce((sum, ms) => sum + ms, 0)) : undefined],

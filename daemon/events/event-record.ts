@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { EventRecord, EventState } from '../../shared/api.ts'
+import { createByteBudget } from '../util/byte-budget.ts'
 import { createFifo } from '../util/collections.ts'
 
 /** The fields of a new event. */
@@ -48,6 +49,9 @@ export const newRecord = (id: string, receivedAt: string, fields: EventFields): 
   attempts: fields.attempts ?? 0,
   durations: fields.durations ?? noDurations,
   targets: fields.targets ?? noTargets,
+  promptSize: fields.promptSize,
+  context: fields.context,
+  sandbox: fields.sandbox,
   links: fields.links,
   resultPreview: fields.resultPreview,
 })
@@ -96,23 +100,35 @@ export const newEventId = (): string => {
 }
 
 /** The prompt for an agent and its answer. */
-export type Detail = { readonly prompt?: string; readonly result?: string }
+export type Detail = {
+  readonly prompt?: string
+  readonly result?: string
+  /** The prompt with its contexts, where it has some. Only `EventStore.agentPrompt` shows it. */
+  readonly asked?: string
+}
 
 /** An event whose prompt and answer may be kept with it. */
 export type EventWithTexts = {
   readonly record: EventRecord
   prompt: string | undefined
   result: string | undefined
+  asked: string | undefined
 }
 
 const maxCharacters = 32 * 1024 * 1024
+const maxAskedBytes = 8 * 1024 * 1024
 
-/** Keeps prompts and answers under one limit; those of events that finished first are removed first. */
+/**
+ * Keeps prompts and answers under one limit; those of events that finished first are removed first. Prompts with
+ * their contexts have a limit of their own, as no run needs them again: the oldest go first.
+ */
 export class EventTexts<Event extends EventWithTexts> {
   readonly #onForget: (event: Event) => void
   /** Finished events that still have their texts, in the order in which they finished. */
   readonly #finished = createFifo<Event>()
   #characters = 0
+  readonly #asked = createFifo<Event>()
+  readonly #askedBudget = createByteBudget(maxAskedBytes)
 
   /** `onForget` is called with each event whose texts are removed. */
   constructor(onForget: (event: Event) => void) {
@@ -120,12 +136,14 @@ export class EventTexts<Event extends EventWithTexts> {
   }
 
   /** Sets the given texts. A prompt begins a run, which has no answer yet. */
-  set(event: Event, { prompt, result }: Detail): void {
+  set(event: Event, { prompt, result, asked }: Detail): void {
     this.#characters -= countCharacters(event)
     if (prompt !== undefined) {
       event.prompt = prompt
       event.result = undefined
+      this.#forgetAsked(event)
     }
+    if (asked !== undefined) this.#keepAsked(event, asked)
     if (result !== undefined) event.result = result
     this.#characters += countCharacters(event)
     while (this.#characters > maxCharacters) {
@@ -150,13 +168,42 @@ export class EventTexts<Event extends EventWithTexts> {
     else if (hasTexts(event)) this.#finished.remove(event)
     this.#characters -= countCharacters(event)
     event.prompt = event.result = undefined
+    this.#forgetAsked(event)
     this.#onForget(event)
+  }
+
+  #keepAsked(event: Event, asked: string): void {
+    this.#forgetAsked(event)
+    const bytes = Buffer.byteLength(asked)
+    if (!this.#askedBudget.couldTake(bytes)) return
+    while (!this.#askedBudget.take(bytes)) {
+      const oldest = this.#asked.first()
+      if (!oldest) return
+      this.#forgetAsked(oldest)
+    }
+    event.asked = asked
+    this.#asked.add(event)
+  }
+
+  #forgetAsked(event: Event): void {
+    if (event.asked === undefined) return
+    this.#askedBudget.giveBack(Buffer.byteLength(event.asked))
+    event.asked = undefined
+    if (this.#asked.first() === event) this.#asked.shift()
+    else this.#asked.remove(event)
   }
 }
 
+/** The texts that an event is shown with. */
 export const toDetail = ({ prompt, result }: EventWithTexts): Detail => ({
   ...(prompt === undefined ? {} : { prompt }),
   ...(result === undefined ? {} : { result }),
+})
+
+/** All texts, for another process. */
+export const toWholeDetail = (event: EventWithTexts): Detail => ({
+  ...toDetail(event),
+  ...(event.asked === undefined ? {} : { asked: event.asked }),
 })
 
 const hasTexts = ({ prompt, result }: EventWithTexts): boolean =>

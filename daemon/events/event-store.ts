@@ -13,7 +13,13 @@ import {
   newRecord,
   plainRecord,
 } from './event-record.ts'
-import { type Detail, EventTexts, type EventWithTexts, toDetail } from './event-record.ts'
+import {
+  type Detail,
+  EventTexts,
+  type EventWithTexts,
+  toDetail,
+  toWholeDetail,
+} from './event-record.ts'
 
 /** The ring that an event is kept in: a flood of one sort cannot push out another. */
 type Ring = 'ran' | 'passed' | 'refused' | 'own'
@@ -134,6 +140,25 @@ export class EventStore {
     return stored && { ...plainRecord(stored.record), ...toDetail(stored) }
   }
 
+  /** All texts of an event, for another process. */
+  texts(id: string): Detail {
+    const stored = this.#events.get(id)
+    return stored ? toWholeDetail(stored) : {}
+  }
+
+  /**
+   * The prompt of the last run with its contexts, as the agent had it. Throws `event-not-found`, or
+   * `prompt-not-found` with the reason.
+   */
+  agentPrompt(id: string): string {
+    const stored = this.#events.get(id)
+    if (!stored) throw eventNotFound()
+    const { record, prompt, asked } = stored
+    const whole = record.context === undefined ? prompt : asked
+    if (record.promptSize !== undefined && whole !== undefined) return whole
+    throw promptNotFound(record)
+  }
+
   /**
    * The id of the one event that is typed so: a whole id, or four or more digits of its beginning, with or without
    * `evt_`. Throws `event-not-found`.
@@ -194,7 +219,7 @@ export class EventStore {
       events: [...this.#events.values()].map((stored) => ({
         record: stored.record,
         sequence: stored.sequence,
-        ...toDetail(stored),
+        ...toWholeDetail(stored),
       })),
       finished: Object.values(this.#finished).flatMap((ring) => ring.values()),
       changes: this.#replay.since(0),
@@ -226,7 +251,8 @@ export class EventStore {
 
   #store(record: FullRecord, detail?: Detail): Stored {
     const ring = getRing(record)
-    const stored: Stored = { record, ring, sequence: 0, prompt: undefined, result: undefined }
+    const texts = { prompt: undefined, result: undefined, asked: undefined }
+    const stored: Stored = { record, ring, sequence: 0, ...texts }
     this.#events.set(record.id, stored)
     if (detail) this.#texts.set(stored, detail)
     return stored
@@ -288,6 +314,20 @@ export const eventNotFound = (what = 'there is no such event in memory') =>
   new DoorwardError('event-not-found', what, {
     hint: 'doorward events lists those there are; older ones and those before a stop are no longer in memory',
   })
+
+const promptNotFound = ({ state, promptSize, context, machine }: EventRecord) => {
+  const why =
+    promptSize === undefined
+      ? isFinal(state)
+        ? 'no agent was asked'
+        : 'its agent has no prompt yet'
+      : 'its prompt is no longer in memory'
+  const hint =
+    context === undefined || machine === undefined
+      ? undefined
+      : `it was made on the machine ${machine}, which may still have it`
+  return new DoorwardError('prompt-not-found', why, { hint })
+}
 
 const maxChanges = 1000
 

@@ -86,10 +86,10 @@ export const copyEnded = (
 ): EndedEvent | undefined => {
   const event = events.get(id)
   if (!event) return undefined
-  const { prompt, result, ...record } = event
+  const { prompt: _prompt, result: _result, ...record } = event
   return {
     record,
-    detail: { ...(prompt !== undefined && { prompt }), ...(result !== undefined && { result }) },
+    detail: events.texts(id),
     accepted: accepted && toWire(accepted),
     // Any sender can cause a refusal, and these are long.
     delivered: hasRun(record.state)

@@ -183,6 +183,7 @@ describe('git in a workspace', () => {
         workspace: requestFor(),
       } as unknown as AcceptedEvent,
       signal,
+      had: () => undefined,
     })
 
   it('is one clock with its agent, from the checkout to the commit', async () => {

@@ -1,6 +1,13 @@
 import { stripVTControlCharacters } from 'node:util'
-import type { EventDetail, TargetResult } from '../../../shared/api.ts'
-import { type Bar, toBars, toStages, describeTargetState } from '../../../shared/event-stages.ts'
+import type { AgentPrompt, EventDetail, TargetResult } from '../../../shared/api.ts'
+import {
+  type Bar,
+  describePrompt,
+  describeSandbox,
+  toBars,
+  toStages,
+  describeTargetState,
+} from '../../../shared/event-stages.ts'
 import { formatDuration, formatLocalTime, toPlainText } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
 import { withDaemon } from '../../daemon-client/ensure.ts'
@@ -9,9 +16,17 @@ import { type Field, printFields, printSection } from '../../terminal/table.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 import { emptyAnswer, nextStep, stateCell } from './format.ts'
 
-/** Prints one event, and what to do if it failed. Throws `event-not-found`. */
-export const showEvent = async (context: Context, [id = '']: string[]): Promise<void> => {
+/**
+ * Prints one event, and what to do if it failed; or its whole prompt. Throws `event-not-found` and
+ * `prompt-not-found`.
+ */
+export const showEvent = async (
+  context: Context,
+  [id = '']: string[],
+  { prompt: onlyPrompt = false }: { readonly prompt?: boolean },
+): Promise<void> => {
   const { terminal } = context
+  if (onlyPrompt) return showPrompt(context, id)
   const event = await withDaemon(context, (client) =>
     client.get<EventDetail>(`/events/${encodeURIComponent(id)}`),
   )
@@ -34,6 +49,15 @@ export const showEvent = async (context: Context, [id = '']: string[]): Promise<
   if (hint !== undefined) terminal.say(`hint: ${hint}`)
 }
 
+const showPrompt = async (context: Context, id: string): Promise<void> => {
+  const { terminal } = context
+  const whole = await withDaemon(context, (client) =>
+    client.get<AgentPrompt>(`/events/${encodeURIComponent(id)}/prompt`),
+  )
+  if (terminal.json) terminal.printJson(whole)
+  else terminal.print(toPlainText(whole.prompt))
+}
+
 const getFields = (event: EventDetail, { paint }: Terminal, now: Date): Field[] => {
   const optional = (name: string, value: string | number | null | undefined): Field[] =>
     value === undefined || value === null ? [] : [[name, String(value)]]
@@ -54,6 +78,8 @@ const getFields = (event: EventDetail, { paint }: Terminal, now: Date): Field[] 
     ...optional('bytes', event.size),
     ...optional('agent', event.agent),
     ...optional('machine', event.machine),
+    ...optional('prompt', describePrompt(event)),
+    ...optional('sandbox', describeSandbox(event)),
     ...(event.attempts > 0 ? optional('attempts', event.attempts) : []),
     ...event.targets.map((result): Field => [
       'target',

@@ -1,5 +1,6 @@
 import { realpath, stat } from 'node:fs/promises'
 import { isAbsolute } from 'node:path'
+import type { RunInput } from '../../../shared/api.ts'
 import type { CliKind } from '../../../shared/agents/clis.ts'
 import type { CliAgent, CommandAgent } from '../../../shared/agents/schema.ts'
 import { getToolLevel, needsSandbox, wantsSandbox } from '../../../shared/agents/tools.ts'
@@ -58,6 +59,7 @@ export type Confined = {
   /** The filter of system calls, to be file descriptor 3. */
   readonly filter?: Buffer | undefined
   readonly note?: string
+  readonly sandbox?: RunInput['sandbox']
 }
 
 /**
@@ -78,8 +80,9 @@ export const confine = async (
     throw toAgentError('sandbox-unavailable', `there is no sandbox: ${missing}`, { hint })
   }
   const room = await furnish(wish, run, homes, sandbox.program)
-  if (sandbox.kind === 'sandbox-exec') return { argv: buildSandboxExec(room) }
-  return { argv: buildBwrap(room), filter: buildSocketFilter(process.arch) }
+  const made = { kind: sandbox.kind, network: wish.network }
+  if (sandbox.kind === 'sandbox-exec') return { argv: buildSandboxExec(room), sandbox: made }
+  return { argv: buildBwrap(room), filter: buildSocketFilter(process.arch), sandbox: made }
 }
 
 /** Variables of the desktop, and for temporary files, which go to `/tmp` or the folder of the run. */

@@ -275,11 +275,11 @@ export class Answers {
     const event = memory.kept.get(id)
     if (!event) return this.#release(id, 'ack')
     this.#started(id, outcome)
-    const { text, error, seen, queuedMs, agentMs } = outcome
+    const { text, error, seen, had, queuedMs, agentMs } = outcome
     const durations = { queuedMs, agentMs }
     const isCancelled = this.#cancelling.has(id)
     if (text === undefined || isCancelled) {
-      memory.events.update(id, { durations })
+      memory.events.update(id, { durations, ...had })
       const why = error
         ? toError(error)
         : new DoorwardError('event-cancelled', 'it was cancelled while its agent ran')
@@ -293,7 +293,7 @@ export class Answers {
       outcome.detail,
     ].filter(Boolean)
     const detail = details.length > 0 ? details.join('; ') : undefined
-    const changes = { durations, resultPreview: toPreview(text), detail }
+    const changes = { ...had, durations, resultPreview: toPreview(text), detail }
     memory.events.update(id, changes, { result: text })
     local.addAccepted(toJob(id, answered, text))
   }

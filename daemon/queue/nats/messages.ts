@@ -115,9 +115,21 @@ const progressSchema = z.object({
 /** What a worker says while it runs an event. */
 export type Progress = z.infer<typeof progressSchema>
 
+const word = z.string().max(200)
+const runInputOfOther = z.object({
+  promptSize: z.int().optional(),
+  context: z
+    .array(z.object({ name: word, bytes: z.int(), leftOut: word.nullable() }))
+    .max(20)
+    .optional(),
+  sandbox: z.object({ kind: word, network: z.boolean() }).nullable().optional(),
+})
+
 const outcomeSchema = progressSchema.extend({
   agentMs: z.number(),
   detail: z.string(),
+  /** Workers of older versions do not say it. */
+  had: runInputOfOther.optional().catch(undefined),
   /** A commit would be on the other machine. */
   seen: z
     .object({

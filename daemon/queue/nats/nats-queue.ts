@@ -66,7 +66,8 @@ export class NatsQueue implements Queue {
             runs: this.#runs,
             current,
             hasReceiver: () => this.#machines.hasReceiver(),
-            events: role === 'worker' ? memory.events : undefined,
+            events: memory.events,
+            showsRuns: role === 'worker',
           })
     this.#machines = new Machines({
       broker,

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { JsMsg } from '@nats-io/jetstream'
 import { DoorwardError, errorName } from '../../../shared/errors.ts'
-import type { EventState } from '../../../shared/api.ts'
+import type { EventState, RunInput } from '../../../shared/api.ts'
 import type { EventChanges } from '../../events/event-record.ts'
 import type { EventStore } from '../../events/event-store.ts'
 import type { Log } from '../../log/log.ts'
@@ -10,6 +10,7 @@ import { isCancelled } from '../../util/concurrency.ts'
 import type { Engine } from '../../webhook/engine.ts'
 import { type AcceptedEvent, fromWire } from '../../webhook/events/accepted-event.ts'
 import { isUnfencedFor } from '../../webhook/events/control.ts'
+import { toRunInput } from '../../webhook/events/ask.ts'
 import { describeAnswer } from '../../webhook/events/run-to-end.ts'
 import type { EventQueue } from '../event-queue.ts'
 import { type Broker, cancelSubject, doneSubject, type Link, progressSubject } from './broker.ts'
@@ -31,8 +32,9 @@ export type WorkerParts = {
   readonly keys: () => readonly Buffer[]
   readonly current: () => Pick<Engine, 'config' | 'ask'>
   readonly hasReceiver: RunRequestsParts['hasReceiver']
-  /** Where runs are shown; undefined where the receiver shows them. */
-  readonly events: EventStore | undefined
+  readonly events: EventStore
+  /** False where the receiver of this machine shows what runs. */
+  readonly showsRuns: boolean
   readonly log: Log
 }
 
@@ -148,7 +150,7 @@ export class Worker {
     entry: Running,
     signal: AbortSignal,
   ): Promise<'ack' | 'nak'> {
-    const { broker, identity, keys, log } = this.#parts
+    const { broker, identity, keys, events, log } = this.#parts
     const { id, door, run: name } = run
     const attempt = info.deliveryCount
     const { name: machine } = identity()
@@ -159,7 +161,12 @@ export class Worker {
     entry.tell()
     this.#show(run, { state: 'running', attempts: attempt, durations: { queuedMs } })
     const start = performance.now()
-    const answered = await this.#answer(run, attempt, signal)
+    let had: RunInput = {}
+    const answered = await this.#answer(run, attempt, signal, (input, asked) => {
+      had = { ...had, ...input }
+      // The whole prompt stays on this machine.
+      events.update(id, input, asked === undefined ? undefined : { asked })
+    })
     const agentMs = Math.round(performance.now() - start)
     const { error } = answered
     // Another machine runs it.
@@ -167,7 +174,7 @@ export class Worker {
       this.#show(run, { state: 'dropped', stage: 'agent', code: error.code, detail: error.message })
       return 'nak'
     }
-    const isSent = await this.#send(run, { ...place, agentMs, ...answered })
+    const isSent = await this.#send(run, { ...place, agentMs, had, ...answered })
     const durations = { queuedMs, agentMs }
     if (error)
       this.#show(run, {
@@ -187,13 +194,16 @@ export class Worker {
     run: Run,
     attempt: number,
     signal: AbortSignal,
+    had: Parameters<Engine['ask']>[0]['had'],
   ): Promise<Pick<Outcome, 'text' | 'detail' | 'seen' | 'error' | 'prompt'>> {
     const { current } = this.#parts
     try {
       if (attempt > maxAttempts)
         throw failed(`${maxAttempts} machines were given it, and none has finished it`)
       const { config, ask } = current()
-      const { answer, seen, notes } = await ask({ id: run.id, event: toEvent(run, config), signal })
+      const event = toEvent(run, config)
+      had(toRunInput(event))
+      const { answer, seen, notes } = await ask({ id: run.id, event, signal, had })
       const detail = describeAnswer(answer, notes)
       return { text: answer.text, detail, seen, error: undefined, prompt: undefined }
     } catch (error) {
@@ -236,8 +246,8 @@ export class Worker {
   }
 
   #show({ id, known }: Run, changes: EventChanges & { readonly state: EventState }): void {
-    const { events } = this.#parts
-    if (!events) return
+    const { events, showsRuns } = this.#parts
+    if (!showsRuns) return
     if (events.record(id)) return events.update(id, changes)
     const { state, ...rest } = changes
     events.add(new Date(), { ...known, state }, id)

@@ -1,4 +1,6 @@
+import type { RunInput } from '../../../shared/api.ts'
 import type { Answer } from '../../agents/answer.ts'
+import type { Question } from '../../agents/http-agent.ts'
 import type { Invoke } from '../../agents/invoke.ts'
 import type { SeenCode } from '../../delivery/sender.ts'
 import { parseAnswer } from '../../delivery/format/review.ts'
@@ -23,7 +25,16 @@ type Asked = {
   readonly id: string
   readonly event: AcceptedEvent
   readonly signal: AbortSignal
+  /** Called with what the agent gets, and with its prompt where that has contexts. */
+  readonly had: (input: RunInput, prompt?: string) => void
 }
+
+/** What is known of a run before its workspace and its program are there. */
+export const toRunInput = ({ prompt, context }: AcceptedEvent): RunInput => ({
+  promptSize: context ? undefined : Buffer.byteLength(prompt),
+  context: undefined,
+  sandbox: undefined,
+})
 
 /** An answer, the code that it is about, and what the owner should know. */
 type Answered = {
@@ -60,9 +71,11 @@ const askWithCode = async (
     workspace = await prepareWorkspace(request, id, clock.signal, () => clock.begin('checkout'))
     clock.begin('context')
     if (event.paths) await requirePaths(event.paths, workspace, listChange, clock.signal)
-    const { prompt, notes } = await fillContexts(event, workspace, async (call) =>
+    const { prompt, contexts, notes } = await fillContexts(event, workspace, async (call) =>
       askGithub(request, clock.signal, call),
     )
+    if (event.context)
+      asked.had({ promptSize: Buffer.byteLength(prompt), context: contexts }, prompt)
     clock.begin('agent')
     const code = { path: workspace.path, access: request.access }
     const question = { ...toQuestion(asked, prompt), workspace: code }
@@ -82,10 +95,11 @@ const askWithCode = async (
   }
 }
 
-const toQuestion = ({ id, event }: Asked, prompt: string) => {
+const toQuestion = ({ id, event, had }: Asked, prompt: string) => {
   const { webhook, payload, known } = event
   const { deliveryId, rule } = known
-  return { prompt, webhook: webhook.path, rule, eventId: id, deliveryId, payload }
+  const confined: Question['confined'] = (sandbox) => had({ sandbox })
+  return { prompt, webhook: webhook.path, rule, eventId: id, deliveryId, payload, confined }
 }
 
 /** Commits what the agent changed, when a target wants it: the worktree is gone when that is delivered. */

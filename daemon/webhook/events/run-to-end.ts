@@ -5,13 +5,13 @@ import type { Answer } from '../../agents/answer.ts'
 import type { Deliver, EventLinkTo } from '../../delivery/deliver.ts'
 import { isEmpty } from '../../delivery/format/parts.ts'
 import type { ResolvedTarget, SeenCode } from '../../delivery/sender.ts'
-import type { EventChanges } from '../../events/event-record.ts'
+import type { Detail, EventChanges } from '../../events/event-record.ts'
 import type { EventStore } from '../../events/event-store.ts'
 import type { Log } from '../../log/log.ts'
 import { isCancelled } from '../../util/concurrency.ts'
 import { deliveredEnd, hasNoWayOut, openPlaces, waitingFor, withResult } from '../targets.ts'
 import type { AcceptedEvent } from './accepted-event.ts'
-import { type AskParts, createAsk } from './ask.ts'
+import { type AskParts, createAsk, toRunInput } from './ask.ts'
 
 /*
  * The slow part: run the agent, unless there is an answer already, and deliver the answer to the targets that
@@ -25,7 +25,7 @@ type Run = {
   readonly answer: string | undefined
   readonly queuedMs: number
   readonly signal: AbortSignal
-  readonly change: (changes: EventChanges, result?: string) => void
+  readonly change: (changes: EventChanges, texts?: Detail) => void
   /** Keeps the code of the run, for a retry of its delivery. */
   readonly saw: (code: SeenCode | undefined) => void
   /** Frees the agent for the next job, as a target may be slow or down. */
@@ -74,8 +74,11 @@ export const createRunToEnd = (parts: RunToEndParts): RunToEnd => {
         return { attempts, durations: { queuedMs }, ...ended, detail }
       }
       if (text === undefined) {
-        change({ state: 'running', attempts, durations: { queuedMs } })
-        const { answer, seen, notes } = await ask(run)
+        change({ state: 'running', attempts, durations: { queuedMs }, ...toRunInput(event) })
+        const { answer, seen, notes } = await ask({
+          ...run,
+          had: (input, asked) => change(input, asked === undefined ? undefined : { asked }),
+        })
         code = seen
         run.saw(code)
         text = answer.text
@@ -83,7 +86,7 @@ export const createRunToEnd = (parts: RunToEndParts): RunToEnd => {
         ;({ agentMs } = durations)
         const answered = { state: 'delivering', durations, resultPreview: toPreview(text) } as const
         const detail = describeAnswer(answer, notes)
-        change(detail === '' ? answered : { detail, ...answered }, text)
+        change(detail === '' ? answered : { detail, ...answered }, { result: text })
       } else {
         change({ state: 'delivering', attempts, durations: { queuedMs, agentMs } })
       }

@@ -2,7 +2,7 @@ import type { EventRecord, Stage } from '../../../shared/api.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { currentStage } from '../../../shared/event-stages.ts'
 import type { SeenCode } from '../../delivery/sender.ts'
-import { type EventChanges, newEventId } from '../../events/event-record.ts'
+import { type Detail, type EventChanges, newEventId } from '../../events/event-record.ts'
 import type { Job, Queue } from '../../queue/queue.ts'
 import { cancelled, isCancelled } from '../../util/concurrency.ts'
 import type { SeenDeliveries } from '../dedupe.ts'
@@ -124,6 +124,9 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
         agent: known.agent,
         resultPreview: undefined,
         links: undefined,
+        promptSize: undefined,
+        context: undefined,
+        sandbox: undefined,
       }
       events.update(id, { state: 'queued', ...changes, ...noReason }, { prompt })
     },
@@ -146,8 +149,8 @@ const createToJob = (
     const queuedAt = performance.now()
     let isOver = false
     let latest = event
-    const change = (changes: EventChanges, result?: string) => {
-      if (!isOver) events.update(id, changes, result === undefined ? undefined : { result })
+    const change = (changes: EventChanges, texts?: Detail) => {
+      if (!isOver) events.update(id, changes, texts)
     }
     const saw = (code: SeenCode | undefined) => {
       if (!code) return

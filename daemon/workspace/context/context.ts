@@ -1,3 +1,4 @@
+import type { RunInput } from '../../../shared/api.ts'
 import type { ContextName } from '../../../shared/templates.ts'
 import { type ContextRequest, fence, placeOfContext } from '../../webhook/prompt.ts'
 import { readCommits, readDiff, readFiles } from './changes.ts'
@@ -23,17 +24,23 @@ const readers: Readonly<Record<ContextName, (source: ContextSource) => Promise<C
   comments: readComments,
 }
 
+type Filled = {
+  readonly prompt: string
+  readonly contexts: NonNullable<RunInput['context']>
+  readonly notes: readonly string[]
+}
+
 /** The prompt of an event with its contexts in their places. Throws `workspace-…`. */
 export const fillContexts = async (
   { prompt, context }: Prompted,
   workspace: ContextSource['workspace'],
   github: AskSource,
-): Promise<{ readonly prompt: string; readonly notes: readonly string[] }> => {
-  if (!context) return { prompt, notes: [] }
+): Promise<Filled> => {
+  if (!context) return { prompt, contexts: [], notes: [] }
   const { id, isFenced, names, limitBytes, about } = context
   const show = isFenced ? showHidden : (text: string) => text
   let filled = prompt
-  const notes: string[] = []
+  const contexts: Filled['contexts'] = []
   // The text of one cannot have the place of another: nothing in it knows the id.
   for (const name of names) {
     const place = placeOfContext(name, id)
@@ -42,7 +49,8 @@ export const fillContexts = async (
     // Fenced like JSON: text between the marks of a comment is code, and stays.
     const shown = isFenced ? fence(text, id, undefined, true) : text
     filled = filled.replaceAll(place, () => shown)
-    if (note !== undefined) notes.push(note)
+    contexts.push({ name, bytes: Buffer.byteLength(shown), leftOut: note ?? null })
   }
-  return { prompt: filled, notes }
+  const notes = contexts.flatMap(({ leftOut }) => leftOut ?? [])
+  return { prompt: filled, contexts, notes }
 }

@@ -130,6 +130,51 @@ describe('the event store', () => {
     }
   })
 
+  it('shows a prompt with its contexts to one question only, and to another process', () => {
+    const events = new EventStore(10)
+    const { id } = events.add(at(0), { state: 'queued' })
+    const missing = (message: RegExp, store = events) =>
+      assert.throws(() => store.agentPrompt(id), { code: 'prompt-not-found', message })
+    events.update(id, { state: 'queued' }, { prompt: 'see {{context.diff}}' })
+    missing(/has no prompt yet/)
+    const context = [{ name: 'diff', bytes: 5, leftOut: null }]
+    events.update(id, { promptSize: 9, context }, { asked: 'see +code' })
+    assert.equal(events.agentPrompt(id), 'see +code')
+    assert.ok(!JSON.stringify([events.get(id), events.list({ limit: 9 })]).includes('+code'))
+    const copied = new EventStore(10)
+    copied.restore(structuredClone(events.snapshot()))
+    assert.equal(copied.agentPrompt(id), 'see +code')
+    events.update(id, { state: 'queued' }, { prompt: 'see {{context.diff}}' })
+    missing(/is no longer in memory/)
+    events.update(id, { state: 'failed', promptSize: undefined, context: undefined })
+    missing(/no agent was asked/)
+    assert.throws(() => events.agentPrompt('evt_none'), { code: 'event-not-found' })
+  })
+
+  it('keeps the newest prompts with contexts within a limit, and every prompt that a retry needs', () => {
+    const events = new EventStore(100)
+    const whole = '\u20ac'.repeat(1024 * 1024)
+    const context = [{ name: 'diff', bytes: 5, leftOut: null }]
+    const run = (asked: string) => {
+      const { id } = events.add(at(0), { state: 'running' })
+      events.update(id, { promptSize: 9, context }, { prompt: 'p' })
+      events.update(id, { state: 'done' }, { asked })
+      return id
+    }
+    const ids = [run(whole), run(whole), run('a short one'), run(whole)]
+    const has = (id: string) => events.texts(id).asked !== undefined
+    assert.deepEqual(ids.map(has), [false, true, true, true])
+    assert.ok(!has(run(whole + whole + whole)))
+    assert.deepEqual(ids.map(has), [false, true, true, true])
+    assert.ok(ids.every((id) => events.get(id)?.prompt === 'p'))
+    const [, second = ''] = ids
+    events.update(second, {}, { asked: whole })
+    assert.deepEqual(ids.map(has), [false, true, true, true])
+    run(whole)
+    // The second was made again, so the third is the oldest, and is too short to make room.
+    assert.deepEqual(ids.map(has), [false, true, false, false])
+  })
+
   it('removes the oldest prompts and answers over the limit, and keeps the events', () => {
     const events = new EventStore(100)
     const text = 'x'.repeat(4 * 1024 * 1024)

@@ -6,6 +6,7 @@ import { type RunningDaemon, untilFinished } from '../../support/daemon/daemon.t
 import { examined } from '../../support/daemon/doctor.ts'
 import { newQueueKey, startMachine, textsInMemory } from '../../support/daemon/machines.ts'
 import { type Reports, startReports } from '../../support/daemon/reports.ts'
+import { type GitServer, startGitServer } from '../../support/servers/git-server.ts'
 import { send } from '../../support/servers/http.ts'
 import { type Broker, startBroker } from '../../support/servers/nats.ts'
 import { githubBody, githubHeaders } from '../../support/servers/sign.ts'
@@ -21,6 +22,7 @@ describe('a receiver and two workers', () => {
   let broker: Broker
   let slack: TargetServer
   let reports: Reports
+  let git: GitServer
   let receiver: RunningDaemon
   const workers: RunningDaemon[] = []
 
@@ -32,6 +34,9 @@ agents:
 `
   before(async () => {
     broker = await startBroker()
+    git = await startGitServer(undefined, 'acme/app')
+    const base = await git.git('rev-parse', 'HEAD')
+    await git.push({ 'src/a.ts': 'one\n' })
     slack = await startTargetServer(json(200, { ok: true, ts: '1.1' }))
     reports = await startReports()
     const shared = { servers: broker.url, key }
@@ -46,6 +51,11 @@ agents:
 webhooks:
   - { path: /echo, agent: echo, prompt_template: "{{event.name}}" }
   - { path: /slow, agent: slow, prompt_template: "{{event.name}}" }
+  - path: /code
+    agent: echo
+    workspace: { repo: '${git.url}', ref: main, base: '${base}' }
+    context: [files]
+    prompt_template: "{{event.name}} {{context.files}}"
   - { path: /single, agent: single, prompt_template: "{{event.name}}" }
   - path: /signed
     agent: single
@@ -70,6 +80,7 @@ webhooks:
   })
   after(async () => {
     slack.close()
+    git.close()
     reports.close()
     for (const daemon of [receiver, ...workers]) assert.equal(await daemon.stop(), 0)
     await broker.stop()
@@ -95,11 +106,11 @@ webhooks:
   const cancel = (id: string) => receiver.client.post(`/events/${id}/cancel`)
 
   it('run an event on a worker, and the receiver has its answer', async () => {
-    const { state, result, machine } = await untilFinished(
+    const { state, result, machine, promptSize, sandbox } = await untilFinished(
       receiver,
       await accepted('/echo', 'hello'),
     )
-    assert.deepEqual([state, result], ['done', 'hello'])
+    assert.deepEqual([state, result, promptSize, sandbox], ['done', 'hello', 5, undefined])
     assert.ok(machine)
   })
 
@@ -162,7 +173,10 @@ webhooks:
     )
     first.release()
     ;(await reports.next()).release()
-    for (const id of ids) assert.equal((await untilFinished(receiver, id)).state, 'done')
+    for (const id of ids) {
+      const { state, sandbox } = await untilFinished(receiver, id)
+      assert.deepEqual([state, sandbox], ['done', null])
+    }
   })
 
   it('answer 503 with Retry-After when the queue is full, and run everything that was accepted', async () => {
@@ -241,6 +255,27 @@ webhooks:
     for (const { home, stdout, stderr } of [receiver, ...workers])
       for (const text of [canary, ...kept])
         assert.ok(!`${stdout()}${stderr()}${await readFile(home.log, 'utf8')}`.includes(text), text)
+  })
+
+  it('say what an agent really had, and keep its whole prompt where it ran', async () => {
+    const reply = await post('/code', 'see')
+    const done = await untilFinished(receiver, String(reply.json()['id']))
+    assert.equal(done.state, 'done', done.detail)
+    const { id, result = '', promptSize, context, machine } = done
+    assert.match(result, /^see added src\/a\.ts/)
+    const bytes = result.length - 'see '.length
+    assert.deepEqual(
+      [promptSize, context],
+      [result.length, [{ name: 'files', bytes, leftOut: null }]],
+    )
+    const ask = (daemon: RunningDaemon) => daemon.client.get(`/events/${id}/prompt`)
+    await assert.rejects(ask(receiver), {
+      code: 'prompt-not-found',
+      hint: `it was made on the machine ${machine}, which may still have it`,
+    })
+    const answers = await Promise.allSettled(workers.map(ask))
+    const there = answers.flatMap((one) => (one.status === 'fulfilled' ? one.value : []))
+    assert.deepEqual(there, [{ prompt: result }])
   })
 
   it('take no more on a worker that stops, which finishes what it runs', async () => {

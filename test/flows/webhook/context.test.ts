@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import type { EventDetail } from '../../../shared/api.ts'
+import { readFile } from 'node:fs/promises'
+import { type AgentPrompt, agentPromptSchema, type EventDetail } from '../../../shared/api.ts'
 import type { Explanation } from '../../../shared/api-explain.ts'
 import type { Home } from '../../../shared/home/home.ts'
 import { type RunningDaemon, untilFinished } from '../../support/daemon/daemon.ts'
@@ -11,6 +12,8 @@ import {
   restartedDaemons,
 } from '../../support/daemon/restarted-daemons.ts'
 import { type GitServer, startGitServer } from '../../support/servers/git-server.ts'
+import { send } from '../../support/servers/http.ts'
+import { run } from '../../cli/support/cli.ts'
 import { temporaryHome } from '../../support/temporary.ts'
 
 describe('the context of an event', () => {
@@ -51,6 +54,12 @@ webhooks:
     asked.answer('fine')
     const event = await untilFinished(daemon, id)
     assert.equal(event.state, 'done', event.detail)
+    const sizes = event.context?.map(({ name, bytes, leftOut }) => [name, bytes > 20, leftOut])
+    assert.deepEqual(sizes, [
+      ['diff', true, null],
+      ['files', true, null],
+    ])
+    assert.equal(event.promptSize, Buffer.byteLength(asked.prompt))
     assert.equal(shown(event), 'See {{context.diff}}: {{context.diff ID}}Of {{context.files ID}}')
   })
 
@@ -93,6 +102,42 @@ webhooks:
     again.answer('two')
     assert.equal((await untilFinished(now, second.id)).state, 'done')
     assert.equal((await eventOf(now.client, first.id)).state, 'done')
+  })
+
+  it('is in the prompt of --prompt, which nothing else shows, also after a restart', async () => {
+    const agent = await heldAgent()
+    const home = await homeWith(agent.url, '{{event.n}} {{context.diff}}')
+    const old = await start({ home })
+    const { id } = await deliver(old.url, { n: 1, base })
+    const { prompt, answer } = await agent.next()
+    assert.match(prompt, /^1 diff --git/)
+    const wholeOf = async ({ client }: RunningDaemon) =>
+      client.get<AgentPrompt>(`/events/${id}/prompt`)
+    assert.deepEqual(agentPromptSchema.parse(await wholeOf(old)), { prompt })
+    await restart(old.client)
+    const now = await inService(old)
+    assert.deepEqual(await wholeOf(now), { prompt })
+    answer('fine')
+    const event = await untilFinished(now, id)
+    assert.deepEqual([event.state, event.promptSize], ['done', prompt.length])
+    assert.deepEqual(await wholeOf(now), { prompt })
+    const args = ['events', 'show', id, '--home', home.root, '--prompt']
+    assert.equal((await run(args)).stdout, `${prompt}\n`)
+    assert.deepEqual(JSON.parse((await run([...args, '--json'])).stdout), { prompt })
+    const shownByOthers = await Promise.all([
+      now.client.get(`/events/${id}`),
+      now.client.get('/status'),
+      readFile(home.log, 'utf8'),
+    ])
+    assert.ok(!JSON.stringify(shownByOthers).includes('diff --git'))
+    const url = `${now.client.daemon.url}/events/${id}/prompt`
+    const stranger = await send(url, { method: 'GET' })
+    assert.deepEqual([stranger.status, stranger.text.includes('diff')], [401, false])
+    const { id: later } = await deliver(now.client.daemon.url, { n: 2, base: 'nothing' })
+    assert.equal((await untilFinished(now, later)).state, 'failed')
+    const none = await run(['events', 'show', later, '--home', home.root, '--prompt'])
+    assert.deepEqual([none.code, none.stdout], [1, ''])
+    assert.match(none.stderr, /no agent was asked/)
   })
 
   it('is a placeholder in an explanation', async () => {
