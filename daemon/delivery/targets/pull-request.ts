@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs'
+import type { ProxyError } from '../../../shared/network/faults.ts'
 import { textAt, valueAt } from '../../util/payload-path.ts'
 import { type Git, GitFailed, type Remote } from '../../workspace/git.ts'
 import { certificateHint } from '../../workspace/mirror.ts'
@@ -168,17 +169,19 @@ const push = async (
     const args = ['-c', 'push.negotiate=true', 'push', '--quiet', '--no-verify', remote.url]
     await git([...args, `${commit}:refs/heads/${branch}`], at)
   } catch (error) {
-    throw error instanceof GitFailed ? toPushError(error, branch) : error
+    if (!(error instanceof GitFailed)) throw error
+    throw error.proxy ? toProxyError(error.proxy, branch) : toPushError(error.message, branch)
   }
 }
 
-const toPushError = ({ message: text, proxy }: GitFailed, branch: string): Error => {
-  if (proxy)
-    return new DeliveryError(
-      proxy.isPermanent ? 'permanent' : 'retryable',
-      `the branch ${branch} was not pushed: ${proxy.message}`,
-      { hint: proxy.hint },
-    )
+const toProxyError = ({ message, hint, isPermanent }: ProxyError, branch: string): Error =>
+  new DeliveryError(
+    isPermanent ? 'permanent' : 'retryable',
+    `the branch ${branch} was not pushed: ${message}`,
+    { hint },
+  )
+
+const toPushError = (text: string, branch: string): Error => {
   if (/Authentication failed|could not read (Username|Password)|error: 401/i.test(text))
     return new TokenRefused()
   const [, retryability, message, hint] = pushErrors.find(([form]) => form.test(text)) ?? [
