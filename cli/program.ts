@@ -8,6 +8,7 @@ import {
   addEventsCommands,
   addWorkspaceCommands,
 } from './commands/groups.ts'
+import { addBotCommands } from './commands/bot/bot.ts'
 import { addOauthCommands } from './commands/oauth/oauth.ts'
 import { addWebhookCommands } from './commands/webhook/webhook.ts'
 import { endWithError, usageError } from './errors.ts'
@@ -86,6 +87,7 @@ const addGroups = (
   const oauth = program
     .command('oauth')
     .description('log in to and out of providers, and pass tokens to programs')
+  const bot = program.command('bot').description('GitHub Apps of your own, made in one press')
   const webhook = program.command('webhook').description('list, test and add webhooks')
   const agent = program.command('agent').description('add agents')
   const events = program
@@ -108,6 +110,7 @@ const addGroups = (
   const all = words.includes('__complete') ? [...words, ...(afterDashes ?? [])] : words
   if (all.includes('daemon')) addDaemonCommands(daemon)
   if (all.includes('oauth')) addOauthCommands(oauth, afterDashes)
+  if (all.includes('bot')) addBotCommands(bot)
   if (all.includes('webhook')) addWebhookCommands(webhook)
   if (all.includes('agent')) addAgentCommands(agent, afterDashes)
   if (all.includes('events')) addEventsCommands(events)

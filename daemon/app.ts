@@ -12,6 +12,7 @@ import type { ServeWebhook } from './webhook/routes.ts'
 
 /** First parts of paths that belong to the local API; no webhook can have them. */
 const apiSegments = new Set([
+  'bots',
   'oauth',
   'events',
   'webhooks',

@@ -188,6 +188,7 @@ const createServices = ({ home, processEnv, started, apiToken }: StartupInput) =
     events,
     log,
     count: metrics.countToken,
+    reload: () => live.reload(),
     succession,
   })
   const marks = createCommentMarks(apiToken)
@@ -291,6 +292,7 @@ const createRequestHandlers = (
       // Each is tried in turn: a token is what programs ask for most.
       routers: [
         oauth.routes,
+        oauth.botRoutes,
         apiRoutes({
           ...controls,
           status,

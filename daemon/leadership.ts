@@ -20,6 +20,8 @@ type LeadershipParts = {
   readonly events: EventStore
   readonly log: Log
   readonly count: NonNullable<OAuthDependencies['count']>
+  /** Reads the configuration and `.env` again. */
+  readonly reload: () => Promise<unknown>
   readonly succession: Pick<Succession, 'awaitSuccessor'>
 }
 
@@ -100,11 +102,12 @@ export class Leadership {
   }
 
   #createOAuth(unsaved: readonly TokenRecord[]): OAuth {
-    const { home, processEnv, events, log, count, succession } = this.#parts
+    const { home, processEnv, events, log, count, reload, succession } = this.#parts
     const { gateway, env } = this.#settings
     const announce = announceTo(events)
     const isReplaced = async () => (await succession.awaitSuccessor()) !== undefined
-    const dependencies = { home, gateway, env, processEnv, log, announce, count, isReplaced }
+    const settings = { home, gateway, env, processEnv }
+    const dependencies = { ...settings, log, announce, count, reload, isReplaced }
     return new OAuth(dependencies, unsaved)
   }
 

@@ -86,6 +86,11 @@ export const errorStatuses = {
   'token-file-damaged': 409,
   'token-file-insecure': 409,
   'keychain-unavailable': 409,
+  // bots
+  'bot-not-found': 404,
+  'bot-not-installed': 409,
+  'bot-refused': 502,
+  'repository-needed': 400,
   // the tray
   'tray-library-missing': 500,
   'tray-no-display': 500,

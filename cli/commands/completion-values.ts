@@ -81,6 +81,12 @@ const samples: Values = async () => {
   return named(sampleNames())
 }
 
+const bots: Values = async ({ home }) =>
+  (await readdir(home().clients).catch(() => [])).flatMap((file) => {
+    const [, value] = /^github@(.+)\.json$/.exec(file) ?? []
+    return value === undefined ? [] : [{ value }]
+  })
+
 /** Values by the name of an argument or option value in the help. */
 const values: Readonly<Record<string, Values | Directive>> = {
   path: webhooks,
@@ -114,6 +120,10 @@ const special: Readonly<Record<string, Values | Directive>> = {
     return [...Object.entries(recipes), ...titles].map(([value, note]) => ({ value, note }))
   },
   'agent add kind': async () => named((await import('./agent/add.ts')).agentKinds),
+  'bot show name': bots,
+  'bot install name': bots,
+  'bot rotate name': bots,
+  'bot remove name': bots,
   'oauth import program': () => named(['gh']),
   'oauth token format': async () => named((await import('./oauth/token.ts')).tokenFormats),
   'help name': async () => {

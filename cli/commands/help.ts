@@ -111,6 +111,7 @@ export const helpTopics = {
   'local-model': 'a model on your own machine',
   tokens: 'logins, and tokens for scripts, git and agents',
   networks: 'a proxy, and certificates of your own',
+  bots: 'a GitHub App of your own, and its tokens',
   'several-machines': 'a receiver, workers, and NATS between them',
   containers: 'the daemon in a container',
   desktop: 'the tray, notifications, start at login, restart',

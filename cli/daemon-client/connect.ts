@@ -114,18 +114,23 @@ type TokenOptions = {
   readonly isExact?: boolean
   /** The origin to which git sends the token. */
   readonly gitOrigin?: string
+  /** Of a bot's token: `owner/name`, and `contents:read`, several with commas. */
+  readonly repository?: string | undefined
+  readonly permissions?: string | undefined
 }
 
 /** Fetches an access token. Throws the daemon's error; one that needs a login always has a hint. */
 export const fetchAccessToken = async (
   client: Pick<Client, 'get'>,
   provider: string,
-  { minValiditySeconds, isExact = false, gitOrigin }: TokenOptions = {},
+  { minValiditySeconds, isExact = false, gitOrigin, repository, permissions }: TokenOptions = {},
 ): Promise<AccessToken> => {
   const query = [
     ...(minValiditySeconds === undefined ? [] : [`min_validity=${minValiditySeconds}`]),
     ...(isExact ? ['exact=true'] : []),
     ...(gitOrigin === undefined ? [] : [`git_origin=${encodeURIComponent(gitOrigin)}`]),
+    ...(repository === undefined ? [] : [`repository=${encodeURIComponent(repository)}`]),
+    ...(permissions === undefined ? [] : [`permissions=${encodeURIComponent(permissions)}`]),
   ].join('&')
   const path = `/oauth/tokens/${encodeURIComponent(provider)}/access${query === '' ? '' : `?${query}`}`
   // The daemon may refresh first, and has its own time limits for that.

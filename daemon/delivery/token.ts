@@ -11,6 +11,13 @@ export type TokenSource = {
   readonly provider: string | undefined
   readonly env: NodeJS.ProcessEnv
   readonly access: OAuth['access']
+  readonly grant?: Grant
+}
+
+/** What the token of a bot is for: one repository (`owner/name`), and the permissions of one step. */
+export type Grant = {
+  readonly repository: string
+  readonly permissions: Readonly<Record<string, 'read' | 'write'>>
 }
 
 /** A login that is needed, and scopes of which it has one; any will do where there are none. */
@@ -31,20 +38,22 @@ const forceRefreshMs = 30 * 24 * 60 * 60 * 1000
  * `DeliveryError` when there is no token or the target refuses it: `needs-login` where a login fixes that.
  */
 export const withToken = async <Value>(
-  { target, tokenEnv, provider, env, access }: TokenSource,
+  { target, tokenEnv, provider, env, access, grant }: TokenSource,
   call: (token: string) => Promise<Value>,
 ): Promise<Value> => {
   if (tokenEnv !== undefined || provider === undefined)
     return withFixedToken(target, tokenEnv, env, call)
   const asker = `target ${target}`
-  const { accessToken, provider: login } = await toDeliveryErrors(access(provider, { asker }))
+  const { accessToken, provider: login } = await toDeliveryErrors(
+    access(provider, { ...grant, asker }),
+  )
   try {
     return await call(accessToken)
   } catch (error) {
     if (!(error instanceof TokenRefused)) throw error
   }
   const refreshed = await toDeliveryErrors(
-    access(provider, { asker, minValidityMs: forceRefreshMs }),
+    access(provider, { ...grant, asker, minValidityMs: forceRefreshMs }),
   )
   if (refreshed.accessToken === accessToken) throw needsLogin(target, login)
   try {

@@ -76,7 +76,7 @@ export type RenderedPage = { readonly html: string; readonly contentSecurityPoli
  * run, only its own style applies, and forms are sent to `formAction` only.
  */
 export const loadPage = (
-  name: 'callback' | 'event',
+  name: 'callback' | 'event' | 'bot',
   formAction: `'none'` | `'self'`,
 ): ((values: Readonly<Record<string, string>>) => RenderedPage) => {
   const template = readAsset(`${name}/page.html`)

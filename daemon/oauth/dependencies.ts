@@ -44,6 +44,8 @@ export type OAuthDependencies = {
   readonly announce: (event: OAuthEvent) => void
   /** Called for known providers only. */
   readonly count?: (what: OAuthCount, provider: string) => void
+  /** Reads `.env` again, after a secret was written there. */
+  readonly reload?: () => Promise<unknown>
   /** True once another daemon refreshes the tokens of this home; waits while that is being decided. */
   readonly isReplaced?: () => Promise<boolean>
   /** The pause between two requests of a device login; by default the clock. */
@@ -59,6 +61,10 @@ export type TokenRequest = {
   readonly isExact?: boolean
   /** The origin to which git sends the token: it must be one of the provider. */
   readonly gitOrigin?: string | undefined
+  /** The repository of a bot's token, `owner/name`; other logins ignore it. */
+  readonly repository?: string | undefined
+  /** What a bot's token may do there; by default it reads contents. */
+  readonly permissions?: Readonly<Record<string, 'read' | 'write'>> | undefined
   /** The program that asks, as far as known, in one line of plain text. */
   readonly asker: string
 }

@@ -13,6 +13,10 @@ import {
   setDefaultAccount,
 } from './accounts.ts'
 import type { OAuthDependencies, TokenRequest, Tokens } from './dependencies.ts'
+import { Bots } from '../bots/bots.ts'
+import { botCallbackPath } from '../bots/create-bot.ts'
+import { botRoutes } from '../bots/routes.ts'
+import { CallbackServer } from './login/callback-server.ts'
 import { Logins } from './login/login.ts'
 import { importLogin } from './login/save-grant.ts'
 import { createLogOut } from './logout/logout.ts'
@@ -41,11 +45,15 @@ const logoutLimitMs = 2000
 export class OAuth implements Tokens {
   /** `/oauth/…`, to be mounted behind the guard. Handlers throw `DoorwardError`. */
   readonly routes: Router
+  /** `/bots/…`, in the same way. */
+  readonly botRoutes: Router
+  readonly bots: Bots
   readonly #dependencies: OAuthDependencies
   readonly #keychain: Keychain
   readonly #tokens: TokenBroker
   readonly #revocations: Revocations
   readonly #logins: Logins
+  readonly #callback: CallbackServer
   readonly #sealing: Sealing
   readonly #logouts = trackPending()
   readonly #closing = new AbortController()
@@ -63,7 +71,14 @@ export class OAuth implements Tokens {
     this.#revocations = new Revocations(dependencies, discover, withLock)
     const tokens = this.#tokens
     const services = { dependencies, discover, withLock, tokens, revocations: this.#revocations }
-    this.#logins = new Logins(services)
+    this.#callback = new CallbackServer((parameters, address) =>
+      new URL(address).pathname === botCallbackPath
+        ? this.bots.creations.finish(parameters)
+        : this.#logins.finishInBrowser(parameters, address),
+    )
+    this.#logins = new Logins(services, this.#callback)
+    this.bots = new Bots({ dependencies, callback: this.#callback, signal })
+    this.botRoutes = botRoutes(this.bots)
     this.#sealing = new Sealing({ ...services, keychain: this.#keychain, signal })
     const logOut = createLogOut({ ...services, signal })
     this.routes = createRoutes({
@@ -85,6 +100,8 @@ export class OAuth implements Tokens {
     const provider = resolveLogin(name, defaults)
     const { gitOrigin } = request
     if (gitOrigin !== undefined) this.#requireGitHost(provider, gitOrigin)
+    const bot = await this.#sealing.retry(() => this.bots.find(provider))
+    if (bot) return this.bots.access(bot, request)
     try {
       return await this.#sealing.retry(() => this.#tokens.access(provider, request))
     } catch (error) {
@@ -122,6 +139,7 @@ export class OAuth implements Tokens {
       ...this.#keychain.problems(),
       ...(await listProblems(this.#dependencies)),
       ...(await this.#revocations.problems()),
+      ...(await this.bots.problems()),
     ]
   }
 
@@ -144,12 +162,14 @@ export class OAuth implements Tokens {
   /** Cancels pending logins, closes the callback listener and ends requests to providers. */
   async close(options?: CloseOptions): Promise<void> {
     this.#closing.abort()
+    this.bots.creations.close()
     await Promise.all([
       this.#logins.close(options?.reason ?? 'the daemon stopped'),
       this.#tokens.close(options?.refreshLimitMs),
       this.#logouts.settled(logoutLimitMs),
       this.#sealing.close(logoutLimitMs),
     ])
+    this.#callback.close()
     await this.#revocations.close()
   }
 

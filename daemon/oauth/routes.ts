@@ -9,7 +9,7 @@ import {
   startLoginSchema,
   type TokenSummary,
 } from '../../shared/api.ts'
-import { isLoginName } from '../../shared/config/name-forms.ts'
+import { isLoginName, isRepository } from '../../shared/config/name-forms.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { toPlainLine } from '../../shared/text.ts'
 import { exactRouter, readJsonBody } from '../http/body.ts'
@@ -74,6 +74,8 @@ export const createRoutes = ({
       minValidityMs: readSeconds(ctx, 'min_validity'),
       isExact: ctx.query['exact'] === 'true',
       gitOrigin: readText(ctx, 'git_origin'),
+      repository: readRepository(ctx),
+      permissions: readPermissions(ctx),
       asker: parseAsker(ctx.get('user-agent')),
     }
     answer(ctx, 200, await access(providerIn(ctx), request))
@@ -118,6 +120,23 @@ const readText = (ctx: RouterContext, name: string): string | undefined => {
   const text = ctx.query[name]
   if (text === undefined || typeof text === 'string') return text
   throw new DoorwardError('request-invalid', `${name}: once`)
+}
+
+/** `owner/name`, of which a bot's token is. */
+const readRepository = (ctx: RouterContext): string | undefined => {
+  const text = readText(ctx, 'repository')
+  if (text === undefined || isRepository(text)) return text
+  throw new DoorwardError('request-invalid', 'repository: owner/name')
+}
+
+/** `contents:read`, several with commas. */
+const readPermissions = (ctx: RouterContext): Record<string, 'read' | 'write'> | undefined => {
+  const text = readText(ctx, 'permissions')
+  if (text === undefined) return undefined
+  const pairs = text.split(',').map((pair) => /^([a-z_]{1,50}):(read|write)$/.exec(pair))
+  if (pairs.length > 30 || pairs.some((pair) => !pair))
+    throw new DoorwardError('request-invalid', 'permissions: such as contents:read,checks:write')
+  return Object.fromEntries(pairs.map((pair) => [pair?.[1], pair?.[2]]))
 }
 
 /** Aborted when the client closes its connection. */

@@ -2,6 +2,7 @@ import { errorName } from '../../shared/errors.ts'
 import { trackPending } from '../util/concurrency.ts'
 import type { OAuthServices } from './services.ts'
 import { isKeychainUnavailable, type Keychain } from './tokens/keychain.ts'
+import { convertBots, hasSealedBots } from '../bots/bot-record.ts'
 import { convertTokens, hasSealedFiles } from './tokens/token-store.ts'
 
 type SealingServices = OAuthServices & {
@@ -64,7 +65,8 @@ export class Sealing {
 
   async #ask(): Promise<void> {
     const { dependencies, keychain } = this.#services
-    const hasSealed = await hasSealedFiles(dependencies.home)
+    const { home } = dependencies
+    const hasSealed = (await hasSealedFiles(home)) || (await hasSealedBots(home))
     // A new key would make the sealed files look lost where a keychain hides what is locked.
     if (keychain.isWanted || hasSealed) await keychain.ask({ mayCreate: !hasSealed })
   }
@@ -88,6 +90,7 @@ export class Sealing {
     const { keychain, withLock, signal } = this.#services
     const { home, log } = this.#services.dependencies
     try {
+      await convertBots(home)
       const changed = await convertTokens(home, withLock, signal)
       if (changed === 0) return
       const how = keychain.isWanted ? 'sealed with the key in the keychain' : 'made plain again'

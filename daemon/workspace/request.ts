@@ -182,3 +182,9 @@ const invalid = (what: string, text: string, why: string) =>
     `the ${what} of the workspace is ${text === '' ? 'empty in this event' : why}`,
     { hint: 'docs: doorward help workspaces' },
   )
+
+/** `owner/name` of the address of a repository; undefined where its path has another form. */
+export const toRepositoryName = (url: string): string | undefined => {
+  const [, name] = /^\/([^/]+\/[^/]+?)(?:\.git)?$/.exec(new URL(url).pathname) ?? []
+  return name
+}

@@ -9,7 +9,12 @@ import { type Captured, commitChanges } from './commit.ts'
 import { createGit, type Git, type Remote } from './git.ts'
 import { type Commits, fetchCommits } from './fetch.ts'
 import { type Mirror, openMirror, toWorkspaceError } from './mirror.ts'
-import { checkRequest, type Repository, type WorkspaceRequest } from './request.ts'
+import {
+  checkRequest,
+  type Repository,
+  toRepositoryName,
+  type WorkspaceRequest,
+} from './request.ts'
 import { WorkspaceStore } from './store.ts'
 import { checkOut } from './worktree.ts'
 import type { GitOptions, GitOutput } from './git.ts'
@@ -167,6 +172,8 @@ export class Workspaces {
       const { accessToken } = await this.#parts.access(name, {
         minValidityMs: tokenValidityMs,
         gitOrigin: host.origin,
+        // A bot's token is of this repository, and reads it.
+        repository: toRepositoryName(url),
         asker: 'workspace',
       })
       // The same user names as in `git-credential`.

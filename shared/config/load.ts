@@ -247,7 +247,7 @@ const checkAgentProviders = (
             ? 'oauth: is not followed by a provider'
             : `unknown provider ${JSON.stringify(provider)}`,
           known.some((one) => provider.startsWith(`${one}@`))
-            ? 'after @ is the name of an account: a-z, 0-9 and -, at most 32'
+            ? 'after @ is the name of an account: a-z, 0-9 and -, at most 34'
             : (didYouMean(provider, known) ?? `known: ${known.join(', ')}`),
         ),
       )

@@ -20,13 +20,13 @@ export type BuiltInProvider = (typeof builtInProviders)[number]
 export const providerNameForm = /^[a-z0-9][a-z0-9_-]{0,63}$/
 
 /** The name that a user gives to an account (`oauth login github --as work`); a part of a file name too. */
-export const accountNameForm = /^[a-z0-9][a-z0-9-]{0,31}$/
+export const accountNameForm = /^[a-z0-9][a-z0-9-]{0,33}$/
 
 /** Whose login: a provider, and the name of the account if it has one. */
 export type LoginName = { readonly provider: string; readonly account?: string }
 
 /** `github` or `github@work`. */
-export const loginNameForm = /^([a-z0-9][a-z0-9_-]{0,63})(?:@([a-z0-9][a-z0-9-]{0,31}))?$/
+export const loginNameForm = /^([a-z0-9][a-z0-9_-]{0,63})(?:@([a-z0-9][a-z0-9-]{0,33}))?$/
 
 /** Parses `github` or `github@work`; undefined for anything else. */
 export const parseLogin = (text: string): LoginName | undefined => {
@@ -40,6 +40,10 @@ export const formatLogin = ({ provider, account }: LoginName): string =>
 
 /** True for the name of a login, which is a safe file name too. */
 export const isLoginName = (text: string): boolean => loginNameForm.test(text)
+
+/** True for `owner/name` of a repository at GitHub, in which no segment leads elsewhere. */
+export const isRepository = (text: string): boolean =>
+  /^[A-Za-z0-9][A-Za-z0-9-]{0,38}\/(?!\.{1,2}$)[\w.-]{1,100}$/.test(text)
 
 /** `github` for `github@work`. */
 export const getProviderName = (login: string): string => parseLogin(login)?.provider ?? login

@@ -60,6 +60,7 @@ export const reservedSegments = [
   'health',
   'daemon',
   'workspaces',
+  'bots',
   'checks',
 ]
 

@@ -68,6 +68,17 @@ export const addSecret = async (home: Home, name: string, value: string): Promis
   return true
 }
 
+/** Sets a line of `.env` (0600), in place of one that is there. Throws as `addSecret`. */
+export const replaceSecret = async (home: Home, name: string, value: string): Promise<void> => {
+  if (await addSecret(home, name, value)) return
+  const text = (await readSecretFile(home.env)) ?? ''
+  const others = text
+    .split('\n')
+    .filter((line) => !new RegExp(`^\\s*(export\\s+)?${name}\\s*=`).test(line))
+  const kept = others.join('\n').replace(/\n+$/, '')
+  await writeFileAtomic(home.env, `${kept}\n${secretLine(name, value)}\n`)
+}
+
 /** `NAME=value` that dotenv reads back unchanged, quoted if necessary. */
 const secretLine = (name: string, value: string): string => {
   const lines = ['', "'", '"', '`'].map((quote) => `${name}=${quote}${value}${quote}`)

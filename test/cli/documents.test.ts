@@ -110,7 +110,7 @@ describe('the documents', () => {
   })
 
   it('show only commands and options that exist', async () => {
-    const groups = ['daemon', 'oauth', 'webhook', 'agent', 'events', 'workspace', 'config']
+    const groups = ['daemon', 'oauth', 'bot', 'webhook', 'agent', 'events', 'workspace', 'config']
     const program = createProgram(groups, undefined)
     const commandAt = (words: readonly string[]): Command | undefined => {
       let command: Command | undefined = program

@@ -6,10 +6,17 @@ import type { Context } from '../../context.ts'
 import { fetchAccessToken } from '../../daemon-client/connect.ts'
 import { withNextDaemon } from '../../daemon-client/ensure.ts'
 import { execChild } from '../../exec-child.ts'
-import { getTokenVariable, parseProviderName, type ValidityOptions } from './token.ts'
+import {
+  type BotTokenOptions,
+  getTokenVariable,
+  parseProviderName,
+  toBotQuery,
+  type ValidityOptions,
+} from './token.ts'
 
 /** Words after `--`; undefined without `--`. */
-export type ExecOptions = ValidityOptions & { readonly command: readonly string[] | undefined }
+export type ExecOptions = ValidityOptions &
+  BotTokenOptions & { readonly command: readonly string[] | undefined }
 
 /**
  * Runs a command with fresh tokens in its environment and exits as it does. All tokens are fetched before
@@ -19,7 +26,7 @@ export type ExecOptions = ValidityOptions & { readonly command: readonly string[
 export const exec = async (
   context: Context,
   words: readonly string[],
-  { minValidity, command }: ExecOptions,
+  { minValidity, command, ...ofBot }: ExecOptions,
 ): Promise<void> => {
   if (command === undefined) throw missingDashes()
   const [program, ...args] = command
@@ -35,7 +42,11 @@ export const exec = async (
       // allSettled: no request may still run after another one failed.
       const results = await Promise.allSettled(
         names.map(async (name) =>
-          fetchAccessToken(client, name, { minValiditySeconds: minValidity }),
+          fetchAccessToken(client, name, {
+            minValiditySeconds: minValidity,
+            // Only a bot's token is of a repository.
+            ...(name.includes('@') && toBotQuery(ofBot)),
+          }),
         ),
       )
       return new Map(names.map((name, index) => [name, unwrapToken(results[index])]))

@@ -84,7 +84,7 @@ export const toLoginName = (provider: string, account: string | undefined): stri
     throw new DoorwardError(
       'usage',
       `"${toPlainLine(account).slice(0, 80)}" is not the name of an account`,
-      { hint: 'a name has a-z, 0-9 and -, and at most 32 of them: --as work' },
+      { hint: 'a name has a-z, 0-9 and -, and at most 34 of them: --as work' },
     )
   if (provider.includes('@') && provider !== login)
     throw new DoorwardError('usage', `${provider} and --as ${account} name two accounts`, {

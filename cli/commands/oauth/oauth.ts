@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander'
-import type { ValidityOptions } from './token.ts'
-import { run, seconds } from '../../run-action.ts'
+import type { BotTokenOptions, ValidityOptions } from './token.ts'
+import { listed, run, seconds } from '../../run-action.ts'
 
 /** The commands of `doorward oauth`. */
 export const addOauthCommands = (
@@ -82,6 +82,8 @@ const addTokenCommands = (oauth: Command, afterDashes: readonly string[] | undef
     .argument('<provider>', 'a provider of oauth list')
     .option('--format <format>', 'token (the default), json, header, header-json or env')
     .addOption(minValidity())
+    .addOption(repository())
+    .addOption(permission())
     .addHelpText('after', tokenHelp)
     .action(run(async () => (await import('./token.ts')).printToken))
   oauth
@@ -89,6 +91,8 @@ const addTokenCommands = (oauth: Command, afterDashes: readonly string[] | undef
     .description('run a command with fresh access tokens in its environment')
     .argument('<provider...>', 'github for GITHUB_TOKEN, or github=NAME; repeatable')
     .addOption(minValidity())
+    .addOption(repository())
+    .addOption(permission())
     .usage('[options] <provider>[=NAME]... -- command [args...]')
     .addHelpText(
       'after',
@@ -102,7 +106,7 @@ It exits as the command exits; with 127 if there is no such command, and with
     .action(
       run(async () => {
         const { exec } = await import('./exec.ts')
-        return (context, words, options: ValidityOptions) => {
+        return (context, words, options: ValidityOptions & BotTokenOptions) => {
           const providers = words.slice(0, words.length - (afterDashes?.length ?? 0))
           return exec(context, providers, { ...options, command: afterDashes })
         }
@@ -115,6 +119,15 @@ It exits as the command exits; with 127 if there is no such command, and with
     .addHelpText('after', gitCredentialHelp)
     .action(run(async () => (await import('./git-credential.ts')).gitCredential))
 }
+
+const repository = () =>
+  new Option('--repo <owner/name>', 'of a bot: the repository that its token is for')
+
+const permission = () =>
+  new Option(
+    '--permission <name:level>',
+    'of a bot: what its token may do there; repeatable (default: contents:read)',
+  ).argParser(listed)
 
 const minValidity = () =>
   new Option(

@@ -11,7 +11,19 @@ export type ValidityOptions = {
   readonly minValidity?: number
 }
 
-type TokenOptions = ValidityOptions & { readonly format?: string }
+/** Of a bot's token: its repository, and what it may do there. */
+export type BotTokenOptions = {
+  readonly repo?: string
+  readonly permission?: readonly string[]
+}
+
+type TokenOptions = ValidityOptions & BotTokenOptions & { readonly format?: string }
+
+/** As the daemon is asked. */
+export const toBotQuery = ({ repo, permission }: BotTokenOptions) => ({
+  repository: repo,
+  permissions: permission?.join(','),
+})
 
 type Format = 'token' | 'json' | 'header' | 'header-json' | 'env'
 
@@ -33,14 +45,18 @@ export const tokenFormats = Object.keys(formats)
 export const printToken = async (
   context: Context,
   [typed = '']: string[],
-  { minValidity, format = context.terminal.json ? 'json' : 'token' }: TokenOptions,
+  { minValidity, format = context.terminal.json ? 'json' : 'token', ...ofBot }: TokenOptions,
 ): Promise<void> => {
   const { terminal } = context
   const write = getFormat(format, terminal.json)
   const provider = parseProviderName(typed)
   const answer = await withNextDaemon(
     context,
-    async (client) => fetchAccessToken(client, provider, { minValiditySeconds: minValidity }),
+    async (client) =>
+      fetchAccessToken(client, provider, {
+        minValiditySeconds: minValidity,
+        ...toBotQuery(ofBot),
+      }),
     { reads: true },
   )
   const left = answer.expiresAt ? Date.parse(answer.expiresAt) - Date.now() : Infinity
@@ -95,7 +111,7 @@ export const parseProviderName = (typed: string): string => {
     {
       hint: isLoginName(lower)
         ? `did you mean "${lower}"?`
-        : 'names are those of doorward help providers, and those under providers: in gateway.yaml; github@work is an account (a-z, 0-9 and -, at most 32)',
+        : 'names are those of doorward help providers, and those under providers: in gateway.yaml; github@work is an account (a-z, 0-9 and -, at most 34)',
     },
   )
 }

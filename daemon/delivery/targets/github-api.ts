@@ -5,7 +5,7 @@ import { textAt } from '../../util/payload-path.ts'
 import { asReadOnly, DeliveryError, TokenRefused } from '../delivery-error.ts'
 import { requestTarget, type TargetResponse, toStatusError } from '../request.ts'
 import type { Asking, Sent } from '../sender.ts'
-import { type TokenSource, withToken } from '../token.ts'
+import { type Grant, type TokenSource, withToken } from '../token.ts'
 
 const github = 'github'
 const githubApiUrl = 'https://api.github.com'
@@ -40,17 +40,23 @@ export type Hints = Readonly<Record<number, string>>
 const renamed = 'the repository was renamed: use its new name'
 const redirects: Hints = { 301: renamed, 307: renamed, 308: renamed }
 
+type Step = {
+  readonly attempt: Asking
+  readonly hints?: Hints
+  /** What the step needs, for the token of a bot. */
+  readonly grant?: Grant
+}
+
 /** Calls with requests that have the token of the target, and with the token. */
 export type GithubApi = <Value>(
-  attempt: Asking,
-  hints: Hints,
+  step: Step,
   call: (request: GithubRequest, accessToken: string) => Promise<Value>,
 ) => Promise<Value>
 
 export const createGithubApi =
   (apiUrl: string | undefined, token: TokenSource): GithubApi =>
-  async (attempt, hints, call) =>
-    withToken(token, async (accessToken) => {
+  async ({ attempt, hints = {}, grant }, call) =>
+    withToken({ ...token, ...(grant && { grant }) }, async (accessToken) => {
       const request: GithubRequest = async (path, { body, method, handles = [] } = {}) => {
         const response = await requestTarget(new URL(`${apiUrl ?? githubApiUrl}${path}`), {
           target: github,

@@ -28,7 +28,8 @@ export const createGithubCheck = (
     const title = toTitle(summary, maxDescription)
     const mark = marks.markFor(reply.eventId, 1, summary)
     const commit = `/repos/${repository}/commits/${sha}`
-    return api(attempt, hints, async (request) => {
+    const grant = { repository, permissions: { checks: 'write' } } as const
+    return api({ attempt, hints, grant }, async (request) => {
       const list = {
         path: `${commit}/check-runs?check_name=${encodeURIComponent(name)}&filter=all`,
         what: 'check runs',

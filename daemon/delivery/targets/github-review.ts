@@ -35,7 +35,8 @@ export const createGithubReview = (api: GithubApi, marks: CommentMarks): Sender 
       const body = toGithubBody(text)
       return { sign: marks.markFor(reply.eventId, part, body), body }
     }
-    return api(attempt, hints, async (request) => {
+    const grant = { repository, permissions: { pull_requests: 'write' } } as const
+    return api({ attempt, hints, grant }, async (request) => {
       const moved = comments.length > 0 && (await hasMoved(request, pull, reply.code?.head))
       const patches =
         comments.length > 0 && !moved

@@ -1,4 +1,5 @@
 import { textAt, valueAt } from '../../util/payload-path.ts'
+import { DeliveryError } from '../delivery-error.ts'
 import type { CommentMarks } from '../loop-guard.ts'
 import type { Sender } from '../sender.ts'
 import { findListed, type GithubApi, type Hints, toMade } from './github-api.ts'
@@ -21,7 +22,9 @@ export const createGithub = (api: GithubApi, marks: CommentMarks): Sender => ({
     const text = line === undefined ? answer : `${line}\n${answer}`
     const mark = marks.markFor(eventId, part, text)
     const body = marks.toBody(mark, text)
-    return api(attempt, hints, async (request) => {
+    // A pull request is an issue too: either permission lets a bot comment.
+    const grant = { repository, permissions: { issues: 'write', pull_requests: 'write' } } as const
+    return api({ attempt, hints, grant }, async (request) => {
       const find = async (query: string, test: (body: string) => boolean) =>
         findListed(request, { path: `${comments}?${query}`, what: 'comments' }, (comment) =>
           test(textAt(comment, 'body') ?? ''),
@@ -44,7 +47,15 @@ export const createGithub = (api: GithubApi, marks: CommentMarks): Sender => ({
     })
   },
   // docs.github.com/rest/users/users#get-the-authenticated-user
-  check: async (_, asking) => api(asking, {}, async (request) => request('/user')),
+  check: async (_, attempt) => {
+    try {
+      return await api({ attempt }, async (request) => request('/user'))
+    } catch (error) {
+      // A bot has no token without a repository, and is checked by itself.
+      if (error instanceof DeliveryError && error.code === 'repository-needed') return undefined
+      throw error
+    }
+  },
 })
 
 const arrived = 'an earlier attempt had arrived'

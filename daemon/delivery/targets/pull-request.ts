@@ -8,6 +8,7 @@ import { isEmpty, toGithubBody, toTitle } from '../format/parts.ts'
 import type { OwnMessages } from '../loop-guard.ts'
 import type { AgentReply, Attempt, Sender } from '../sender.ts'
 import { addLabelsAndReviewers, readLogin, withAuthor } from './pull-request-options.ts'
+import type { Grant } from '../token.ts'
 import { findListed, type GithubApi, type Hints, toMade } from './github-api.ts'
 
 const maxFiles = 100
@@ -43,7 +44,8 @@ export const createPullRequest = (
     const [owner = ''] = name.split('/')
     const at = { cwd: gitDir, gitDir, signal: attempt.signal }
     const { commit: commitSettings = {}, pullRequest = {} } = reply.publish ?? {}
-    return api(attempt, hints, async (request, token) => {
+    const grant = { repository: name, permissions: toPermissions(reply) }
+    return api({ attempt, hints, grant }, async (request, token) => {
       const commit = await withAuthor(git, at, checked, commitSettings, async () =>
         readLogin(request, gitOrigin),
       )
@@ -78,6 +80,14 @@ export const createPullRequest = (
       return { note: note + (await finish(response.json)), made: toMade(note, response) }
     })
   },
+})
+
+/** Labels belong to issues. */
+const toPermissions = ({ allowsWorkflows, publish }: AgentReply): Grant['permissions'] => ({
+  contents: 'write',
+  pull_requests: 'write',
+  ...(publish?.pullRequest?.labels && { issues: 'write' }),
+  ...(allowsWorkflows && { workflows: 'write' }),
 })
 
 const maxTitle = 100

@@ -13,6 +13,8 @@ export type Page = {
   /** A note about missing permissions, and the permissions. */
   readonly note?: string
   readonly missing?: readonly string[]
+  /** A page at the provider that comes next; https, or a stand-in on loopback. */
+  readonly link?: { readonly url: string; readonly label: string }
   /** The next step. */
   readonly advice: string
   readonly command?: string
@@ -30,10 +32,14 @@ export const loadCallbackPage = (): ((page: Page) => RenderedPage) => {
       note: escapeHtml(page.note ?? ''),
       // The style sheet keeps the line breaks.
       missing: escapeHtml((page.missing ?? []).join('\n')),
+      link: linkHtml(page.link),
       advice: escapeHtml(page.advice),
       command: commandHtml(page.command ?? ''),
     })
 }
+
+const linkHtml = (link: Page['link']): string =>
+  link ? `<a class="next" href="${escapeHtml(link.url)}">${escapeHtml(link.label)}</a>` : ''
 
 /** Keeps each option in one piece: a line may break after a hyphen. */
 const commandHtml = (command: string): string =>

@@ -79,6 +79,12 @@ export class CallbackServer {
     })
   }
 
+  /** Shows a page at a path once; then `used`. Only while the listener is open. */
+  showOnce(path: string, page: RenderedPage, used: RenderedPage): void {
+    const onSent = (): void => void this.#results.set(path, { status: 410, page: used })
+    this.#results.set(path, { status: 200, page, onSent })
+  }
+
   close(): void {
     for (const { holders } of this.#sockets.values()) holders.clear()
     this.#release({})

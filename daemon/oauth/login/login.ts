@@ -16,7 +16,7 @@ import {
   readState,
 } from './authorization-code.ts'
 import { type Page, resultPage } from './callback-page.ts'
-import { CallbackServer, type Lease } from './callback-server.ts'
+import type { CallbackServer, Lease } from './callback-server.ts'
 import { DeviceLogins } from './device-flow.ts'
 import {
   type Attempt,
@@ -54,8 +54,10 @@ export class Logins {
   readonly #abortingExchanges = new AbortController()
   #acceptsNew = true
 
-  constructor(services: OAuthServices) {
+  /** `callback` answers by `finishInBrowser`. */
+  constructor(services: OAuthServices, callback: CallbackServer) {
     this.#services = services
+    this.#callback = callback
     const { wait = waitByClock, loginTimeoutMs = usualLoginTimeoutMs } = services.dependencies
     const { revocations } = services
     this.#pending = new PendingLogins({
@@ -72,9 +74,6 @@ export class Logins {
       toKnownError: this.#toKnownError,
       wait,
     })
-    this.#callback = new CallbackServer((parameters, address) =>
-      this.#finishInBrowser(parameters, address),
-    )
   }
 
   /**
@@ -153,7 +152,6 @@ export class Logins {
     await Promise.all([this.#exchanges.settled(exchangeLimitMs), this.#devices.close()])
     this.#abortingExchanges.abort()
     await this.#exchanges.settled(saveLimitMs)
-    this.#callback.close()
   }
 
   #refuseWhenStopping(): void {
@@ -200,7 +198,8 @@ export class Logins {
     }
   }
 
-  async #finishInBrowser(parameters: URLSearchParams, address: string): Promise<Page> {
+  /** Finishes the login that these parameters answer. Throws where there is none. */
+  async finishInBrowser(parameters: URLSearchParams, address: string): Promise<Page> {
     const attempt = this.#pending.findByState(readState(parameters))
     // RFC 9700 section 4.4.2.2: a provider cannot send its login on to another one, where their paths differ.
     if (attempt?.redirectUri !== address)

@@ -23,6 +23,8 @@ import type { Provider } from './providers.ts'
 export type Client = { readonly clientId: string; readonly clientSecret?: string }
 
 const clientFileSchema = z.looseObject({
+  /** Files of bots are in the same folder. */
+  kind: z.undefined().optional(),
   clientId: z.string().min(1),
   clientSecret: z.string().min(1).optional(),
   /** The server that knows it; undefined in files of earlier versions. */

@@ -11,7 +11,7 @@ import {
 } from '../../delivery/targets/github-api.ts'
 import type { OAuth } from '../../oauth/oauth.ts'
 import { withTimeLimit } from '../../util/concurrency.ts'
-import { findRepository, type WorkspaceRequest } from '../request.ts'
+import { findRepository, toRepositoryName, type WorkspaceRequest } from '../request.ts'
 
 /*
  * Comments and logs of a change, by GitHub's API and the login of the workspace.
@@ -33,6 +33,15 @@ export type AskGithub = <Value>(
   call: (github: GithubReader) => Promise<Value>,
 ) => Promise<Value>
 
+/** Comments, reviews, and the logs of failed jobs. */
+const readOnly = {
+  contents: 'read',
+  pull_requests: 'read',
+  issues: 'read',
+  checks: 'read',
+  actions: 'read',
+} as const
+
 const timeoutMs = 30_000
 const missing = 'the login may not see it: at github a private repository needs the scope repo'
 const hints: Hints = { 403: missing, 404: missing }
@@ -42,9 +51,10 @@ export const createAskGithub =
   async (request, signal, call) => {
     const { name, apiUrl, provider, tokenEnv } = findApi(request, gateway)
     const token = { target: 'github', tokenEnv, provider, env, access }
+    const grant = { repository: name, permissions: readOnly }
     const attempt = { signal, timeoutMs, mailTimeoutMs: timeoutMs, mayHaveArrived: false }
     try {
-      return await createGithubApi(apiUrl, token)(attempt, hints, async (api) =>
+      return await createGithubApi(apiUrl, token)({ attempt, hints, grant }, async (api) =>
         call(toReader(api, `/repos/${name}`, signal)),
       )
     } catch (error) {
@@ -63,8 +73,7 @@ export const createAskGithub =
 /** The API of the host of a repository, and the login for it. */
 const findApi = (request: WorkspaceRequest, { providers, targets, ...gateway }: Gateway) => {
   const { url, login } = findRepository(request, { providers, targets, ...gateway })
-  const { pathname } = login ? new URL(url) : { pathname: '' }
-  const [, name] = /^\/([^/]+\/[^/]+?)(?:\.git)?$/.exec(pathname) ?? []
+  const name = login && toRepositoryName(url)
   const provider = login && getProviderName(login.name)
   const own = provider === 'github' ? targets.github : undefined
   const apiUrl = own ? own.api_url : providers[provider ?? '']?.api_url

@@ -125,7 +125,7 @@ export const startOAuthApp = async (options: {
 export const gatewayOf = (keys: object): Gateway =>
   gatewayFileSchema.parse({ oauth: { callback_port: 0 }, ...keys })
 
-const appOf = ({ routes }: OAuth): Koa => {
+const appOf = ({ routes, botRoutes }: OAuth): Koa => {
   const app = new Koa()
   app.use(async (ctx, next) => {
     try {
@@ -138,5 +138,6 @@ const appOf = ({ routes }: OAuth): Koa => {
     }
   })
   app.use(routes.routes())
+  app.use(botRoutes.routes())
   return app
 }
