@@ -1,5 +1,14 @@
 import { z } from 'zod'
+import { isLoopbackUrl } from '../net.ts'
 import { environmentName } from './values.ts'
+
+/** Of OpenID Connect Core 1.0: https without a query or a fragment, and here http on loopback. */
+const isIssuer = (text: string): boolean => {
+  if (!URL.canParse(text)) return false
+  const { protocol, search, hash, username, password } = new URL(text)
+  const isSafe = protocol === 'https:' || (protocol === 'http:' && isLoopbackUrl(text))
+  return isSafe && search + hash + username + password === ''
+}
 
 /*
  * The fields of a webhook that some senders need besides a secret.
@@ -10,7 +19,7 @@ export const senderFields = {
     .union([environmentName, z.array(environmentName).min(1)])
     .optional()
     .describe(
-      'With discord and sendgrid, in place of secret_env: variable with the public key of the sender; a list while keys are changed.',
+      'With public-key, discord and sendgrid, in place of secret_env: variable with the public key of the sender (PEM, base64 or hex); a list while keys are changed.',
     ),
   verify_token_env: environmentName
     .optional()
@@ -20,7 +29,20 @@ export const senderFields = {
     .min(1)
     .optional()
     .describe(
-      'With google-pubsub: the audience of its token. With aws-sns: the ARN of the topic. With monday: the address in its token; default any.',
+      'With oidc and google-pubsub: the audience of the token. With aws-sns: the ARN of the topic. With monday: the address in its token; default any.',
+    ),
+  issuer: z
+    .string()
+    .refine(isIssuer, 'not an issuer: an https address (http on this machine) without a query')
+    .optional()
+    .describe(
+      'With oidc: the issuer of the token, letter for letter; its discovery says where its keys are.',
+    ),
+  claims: z
+    .record(z.string().min(1), z.union([z.string(), z.number(), z.boolean()]))
+    .optional()
+    .describe(
+      'With oidc: claims that the token must have, with their values, as sub: repo:acme/shop. Default: none.',
     ),
   service_account: z
     .email()
@@ -37,13 +59,15 @@ export const senderFields = {
 type SenderEntry = z.output<z.ZodObject<typeof senderFields>>
 type Fields = SenderEntry & { readonly signature_scheme: string; readonly secret_env?: unknown }
 
-const keyPairs = ['discord', 'sendgrid']
-const published = ['google-pubsub', 'aws-sns']
+const keyPairs = ['discord', 'sendgrid', 'public-key']
+const published = ['google-pubsub', 'aws-sns', 'oidc']
 
 const sendersOf: { readonly [Field in keyof typeof senderFields]: readonly string[] } = {
   public_key_env: keyPairs,
   verify_token_env: ['meta', 'whatsapp'],
   audience: [...published, 'monday'],
+  issuer: ['oidc'],
+  claims: ['oidc'],
   service_account: ['google-pubsub'],
   confirm: ['asana', 'aws-sns'],
 }
@@ -76,12 +100,16 @@ export const checkSenderFields = (entry: Fields, report: Report): void => {
       report(['signature_scheme'], `${scheme} needs ${field}`, whyNeeded[scheme])
 }
 
-const neededOf: Readonly<Record<string, readonly ('audience' | 'service_account')[]>> = {
+const neededOf: Readonly<Record<string, readonly (keyof typeof senderFields)[]>> = {
+  oidc: ['issuer', 'audience'],
+  'public-key': ['public_key_env'],
   'google-pubsub': ['audience', 'service_account'],
   'aws-sns': ['audience'],
 }
 
 const whyNeeded: Readonly<Record<string, string>> = {
+  oidc: 'an issuer signs tokens for others, too: write whose they are, and whom they are for',
+  'public-key': 'name the variable with the public key of the sender',
   'google-pubsub':
     'anyone can have Google sign a token for another one: write what the subscription has',
   'aws-sns': 'anyone can have Amazon sign a message of another topic: write the ARN of yours',

@@ -2,8 +2,13 @@ import { z } from 'zod'
 import { DoorwardError } from '../errors.ts'
 import { parsePath } from '../paths.ts'
 import { toScheme } from '../signatures/described.ts'
-import { parseSigned } from '../signatures/form.ts'
-import { type SchemeAlias, schemeAliases, schemeNames } from '../signatures/presets.ts'
+import { keyAlgorithms, parseSigned } from '../signatures/form.ts'
+import {
+  describedNames,
+  type SchemeAlias,
+  schemeAliases,
+  schemeNames,
+} from '../signatures/presets.ts'
 import type { SignatureScheme } from '../signatures/scheme.ts'
 import { headerNameForm } from './name-forms.ts'
 import { headerName } from './values.ts'
@@ -37,55 +42,65 @@ const findPlaceFault = (text: string): string | undefined => {
 
 const usualHeader = 'x-hub-signature-256'
 
-/** The fields that describe an HMAC. Their defaults are in `readScheme`: what is not given stays undefined. */
-const hmacFields = {
+/** The fields that describe a signature. Their defaults are in `readScheme`: what is not given stays undefined. */
+const describingFields = {
   signature_header: headerName
     .optional()
     .meta({ default: usualHeader })
-    .describe(`With hmac: header with the signature. Default ${usualHeader}.`),
+    .describe(
+      `With hmac and public-key: header with the signature. Default ${usualHeader}; required with public-key.`,
+    ),
   signature_algo: z
     .enum(['sha256', 'sha1', 'sha512'])
     .optional()
     .meta({ default: 'sha256' })
     .describe('With hmac: algorithm. Default sha256.'),
+  algorithm: z
+    .enum(keyAlgorithms)
+    .optional()
+    .describe('With public-key: how the sender signs; required.'),
   signature_encoding: z
     .enum(['hex', 'base64', 'base64url'])
     .optional()
     .meta({ default: 'hex' })
     .describe(
-      'With hmac: encoding of the signature; hex digits may have either case. Default hex.',
+      'With hmac and public-key: encoding of the signature; hex digits may have either case. Default hex, with public-key base64.',
     ),
   signature_prefix: z
     .string()
     .optional()
     .describe(
-      'With hmac: the text before the signature; may be empty. Default: the algorithm, as sha256=; none with signature_param or base64.',
+      'With hmac and public-key: the text before the signature; may be empty. Default: the algorithm, as sha256=; none with signature_param, base64 or public-key.',
     ),
   signature_param: paramName
     .optional()
     .describe(
-      'With hmac: the header is a list of name=value between commas or semicolons, and this names the signature: v1 of t=…,v1=…. Default: none.',
+      'With hmac and public-key: the header is a list of name=value between commas or semicolons, and this names the signature: v1 of t=…,v1=…. Default: none.',
     ),
   signed: z
     .string()
     .optional()
     .describe(
-      'With hmac: what is signed, of {timestamp}, {id}, {method}, {url} (server.public_url with path and query), {path} and, last, {body}. Default {body}.',
+      'With hmac and public-key: what is signed, of {timestamp}, {id}, {method}, {url} (server.public_url with path and query), {path} and, last, {body}. Default {body}.',
     ),
   timestamp_header: headerName
     .optional()
-    .describe('With hmac: header with the signed time. Default: none.'),
+    .describe('With hmac and public-key: header with the signed time. Default: none.'),
   timestamp_param: paramName
     .optional()
-    .describe('With hmac: name of the signed time in the list of signature_param. Default: none.'),
+    .describe(
+      'With hmac and public-key: name of the signed time in the list of signature_param. Default: none.',
+    ),
   timestamp_unit: z
     .enum(['s', 'ms', 'iso'])
     .optional()
     .meta({ default: 's' })
-    .describe('With hmac: Unix seconds, Unix milliseconds, or a date by ISO 8601. Default s.'),
+    .describe(
+      'With hmac and public-key: Unix seconds, Unix milliseconds, or a date by ISO 8601. Default s.',
+    ),
   id_header: headerName
     .optional()
-    .describe('With hmac: header with the signed id of a delivery. Default: none.'),
+    .describe('With hmac and public-key: header with the signed id of a delivery. Default: none.'),
   secret_encoding: z
     .enum(['text', 'hex', 'base64'])
     .optional()
@@ -100,9 +115,9 @@ export const signatureFields = {
     .enum([...schemeNames, ...(Object.keys(schemeAliases) as SchemeAlias[])])
     .default('hmac')
     .describe(
-      'How the sender proves itself: the name of a sender, or hmac or token with the fields below. Default hmac.',
+      'How the sender proves itself: the name of a sender, or hmac, token, public-key or oidc with the fields below. Default hmac.',
     ),
-  ...hmacFields,
+  ...describingFields,
   token_in: tokenPlace
     .optional()
     .describe(
@@ -118,7 +133,11 @@ type Report = (key: readonly [string], reason: string, hint?: string) => void
 export const checkSignatureFields = (entry: SignatureEntry, report: Report): void => {
   const { signature_scheme: scheme, signed = '{body}' } = entry
   refuseForeignFields(entry, scheme, report)
-  if (scheme !== 'hmac') return
+  if (scheme === 'public-key')
+    for (const field of ['algorithm', 'signature_header'] as const)
+      if (entry[field] === undefined)
+        report(['signature_scheme'], `public-key needs ${field}`, 'write what the sender documents')
+  if (scheme !== 'hmac' && scheme !== 'public-key') return
   try {
     parseSigned(signed)
   } catch (error) {
@@ -140,20 +159,26 @@ export const checkSignatureFields = (entry: SignatureEntry, report: Report): voi
   checkValue('{id}', 'id_header', { entry, signed, report })
 }
 
-/** The fields of `hmac` and of `token` go with these alone. */
+/** The schemes that a field goes with; one that describes a signature goes with two. */
+const schemesOf = (field: keyof SignatureEntry): readonly string[] => {
+  if (field === 'token_in') return ['token']
+  if (field === 'algorithm') return ['public-key']
+  const isOfSecret = field === 'signature_algo' || field === 'secret_encoding'
+  return isOfSecret ? ['hmac'] : ['hmac', 'public-key']
+}
+
 const refuseForeignFields = (entry: SignatureEntry, scheme: string, report: Report): void => {
-  const groups = [
-    ['hmac', Object.keys(hmacFields) as (keyof typeof hmacFields)[]],
-    ['token', ['token_in']],
-  ] as const
-  for (const [owner, fields] of groups)
-    for (const field of fields)
-      if (scheme !== owner && entry[field] !== undefined)
-        report(
-          [field],
-          `cannot be combined with signature_scheme ${scheme}${scheme === 'hmac' || scheme === 'token' ? '' : ', which defines it'}`,
-          `remove it, or write signature_scheme: ${owner}`,
-        )
+  const defines = (describedNames as readonly string[]).includes(scheme) ? '' : ', which defines it'
+  const fields = [...Object.keys(describingFields), 'token_in'] as (keyof SignatureEntry)[]
+  for (const field of fields) {
+    const owners = schemesOf(field)
+    if (entry[field] !== undefined && !owners.includes(scheme))
+      report(
+        [field],
+        `cannot be combined with signature_scheme ${scheme}${defines}`,
+        `remove it, or write signature_scheme: ${owners.join(' or ')}`,
+      )
+  }
 }
 
 type Checked = { readonly entry: SignatureEntry; readonly signed: string; readonly report: Report }
@@ -186,18 +211,24 @@ export const findSignatureHeaders = (
   } = entry
   const { forms } = toScheme(name, { header, algorithm: 'sha256', prefix: '', tokenIn })
   const field =
-    name === 'hmac' ? 'signature_header' : name === 'token' ? 'token_in' : 'signature_scheme'
+    name === 'token'
+      ? 'token_in'
+      : name === 'hmac' || name === 'public-key'
+        ? 'signature_header'
+        : 'signature_scheme'
   return { field, headers: forms.map((form) => form.header) }
 }
 
 /** The scheme of a checked entry. */
 export const readScheme = (entry: SignatureEntry): SignatureScheme => {
-  const { signature_algo: algorithm = 'sha256', signature_encoding: encoding = 'hex' } = entry
+  const { signature_scheme: name, signature_algo: algorithm = 'sha256' } = entry
+  const { signature_encoding: encoding = name === 'public-key' ? 'base64' : 'hex' } = entry
   // As GitHub writes hex; senders of base64 mostly have none.
-  const isPrefixed = entry.signature_param === undefined && encoding === 'hex'
-  return toScheme(entry.signature_scheme, {
+  const isPrefixed = name === 'hmac' && entry.signature_param === undefined && encoding === 'hex'
+  return toScheme(name, {
     header: entry.signature_header ?? usualHeader,
     algorithm,
+    keyAlgorithm: entry.algorithm,
     prefix: entry.signature_prefix ?? (isPrefixed ? `${algorithm}=` : ''),
     encoding,
     param: entry.signature_param,

@@ -259,9 +259,14 @@ const toWebhook = (entry: WebhookEntry, rules: Webhook['rules']): Webhook => {
 
 const getScheme = (entry: WebhookEntry): SignatureScheme => {
   const { delivery_id_header: header, timestamp_tolerance: tolerance, late } = entry
-  const { audience, service_account: account } = entry
+  const { issuer, audience, service_account: account, claims } = entry
   const scheme = readScheme(entry)
-  const expected = { ...(audience !== undefined && { audience }), ...(account && { account }) }
+  const expected = {
+    ...(issuer !== undefined && { issuer }),
+    ...(audience !== undefined && { audience }),
+    ...(account && { account }),
+    ...(claims && { claims }),
+  }
   return {
     ...scheme,
     forms: scheme.forms.map((form) => ({ ...form, ...expected })),

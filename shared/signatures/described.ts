@@ -1,5 +1,11 @@
 import { parsePath } from '../paths.ts'
-import { type MacAlgorithm, overBody, type SignatureForm, type SignedPart } from './form.ts'
+import {
+  type KeyAlgorithm,
+  type MacAlgorithm,
+  overBody,
+  type SignatureForm,
+  type SignedPart,
+} from './form.ts'
 import {
   anyIdHeader,
   presetScheme,
@@ -22,6 +28,8 @@ export type DescribedFields = {
   readonly timestampUnit?: SignatureForm['timestampUnit']
   readonly idHeader?: string | undefined
   readonly secret?: 'text' | 'hex' | 'base64'
+  /** Of a key pair. */
+  readonly keyAlgorithm?: KeyAlgorithm | undefined
   /** Of a token: `bearer`, `basic`, `header:<name>`, `query:<name>` or `field:<path>`. */
   readonly tokenIn?: string | undefined
 }
@@ -29,23 +37,31 @@ export type DescribedFields = {
 /** Both directions, as Stripe and Standard Webhooks do by default. */
 const describedTolerance = 300
 
-/** The scheme of this name or alias; `fields` are for `hmac` and `token`. */
+/** The scheme of this name or alias; `fields` are for those that their owner describes. */
 export const toScheme = (
   name: SchemeName | SchemeAlias,
   fields: DescribedFields,
 ): SignatureScheme<SchemeName> => {
   const scheme = isAlias(name) ? schemeAliases[name] : name
-  if (scheme === 'hmac') return hmacScheme(fields)
-  return scheme === 'token' ? tokenScheme(fields.tokenIn) : presetScheme(scheme)
+  switch (scheme) {
+    case 'hmac':
+      return hmacScheme(fields)
+    case 'token':
+      return tokenScheme(fields.tokenIn)
+    case 'public-key':
+      return publicKeyScheme(fields)
+    case 'oidc':
+      return oidcScheme
+    default:
+      return presetScheme(scheme)
+  }
 }
 
 const isAlias = (name: string): name is SchemeAlias => Object.hasOwn(schemeAliases, name)
 
 /** An HMAC as its owner describes it. */
 export const hmacScheme = (fields: DescribedFields): SignatureScheme<'hmac'> => {
-  const { header, algorithm, prefix, encoding = 'hex', param, signs = ['{body}'] } = fields
-  const { timestampHeader, timestampParam, timestampUnit = 's', idHeader, secret = 'text' } = fields
-  const isList = param !== undefined || timestampParam !== undefined
+  const { algorithm, secret = 'text', signs, idHeader } = fields
   return {
     name: 'hmac',
     title: 'any sender with an HMAC',
@@ -53,29 +69,59 @@ export const hmacScheme = (fields: DescribedFields): SignatureScheme<'hmac'> => 
     where:
       'its settings; it signs in the header x-hub-signature-256 as GitHub does, or as the fields of hmac say',
     makesSecret: true,
-    forms: [
-      {
-        ...overBody,
-        header,
-        algorithm,
-        prefix,
-        encoding,
-        anyCase: true,
-        list: isList ? 'commas-or-semicolons' : 'one',
-        signs,
-        timestampUnit,
-        secret,
-        ...(param !== undefined && { param }),
-        ...(timestampHeader !== undefined && { timestampHeader }),
-        ...(timestampParam !== undefined && { timestampParam }),
-        ...(idHeader !== undefined && { idHeader }),
-      },
-    ],
-    ...(signs.includes('{timestamp}') && { toleranceSeconds: describedTolerance }),
+    forms: [{ ...describedForm(fields), algorithm, secret }],
+    ...(signs?.includes('{timestamp}') && { toleranceSeconds: describedTolerance }),
     deliveryId: { headers: idHeader === undefined ? anyIdHeader : [idHeader] },
     handshake: 'github',
     source: 'RFC 2104',
   }
+}
+
+/** A signature by a key pair as its owner describes it. */
+const publicKeyScheme = (fields: DescribedFields): SignatureScheme<'public-key'> => {
+  const { keyAlgorithm = 'ed25519', signs, idHeader } = fields
+  return {
+    name: 'public-key',
+    title: 'any sender with a key pair',
+    secretIs: 'the public key of the sender',
+    where: 'its settings; what it signs, and in which header, is said by the fields of public-key',
+    forms: [{ ...describedForm(fields), check: 'key-pair', keyAlgorithm, secret: 'public-key' }],
+    ...(signs?.includes('{timestamp}') && { toleranceSeconds: describedTolerance }),
+    deliveryId: { headers: idHeader === undefined ? anyIdHeader : [idHeader] },
+    source: 'RFC 8032, RFC 8017, FIPS 186-5',
+  }
+}
+
+/** What a signature by a secret and one by a key pair have in common. */
+const describedForm = (fields: DescribedFields): SignatureForm => {
+  const { header, prefix, encoding = 'hex', param, signs = ['{body}'] } = fields
+  const { timestampHeader, timestampParam, timestampUnit = 's', idHeader } = fields
+  const isList = param !== undefined || timestampParam !== undefined
+  return {
+    ...overBody,
+    header,
+    prefix,
+    encoding,
+    anyCase: true,
+    list: isList ? 'commas-or-semicolons' : 'one',
+    signs,
+    timestampUnit,
+    ...(param !== undefined && { param }),
+    ...(timestampHeader !== undefined && { timestampHeader }),
+    ...(timestampParam !== undefined && { timestampParam }),
+    ...(idHeader !== undefined && { idHeader }),
+  }
+}
+
+/** A token of any issuer, which proves the sender and not the body. */
+const oidcScheme: SignatureScheme<'oidc'> = {
+  name: 'oidc',
+  title: 'any sender with a token by OpenID Connect',
+  secretIs: 'nothing: the issuer publishes its keys',
+  where: 'its settings; it sends the token as Authorization: Bearer, for your audience',
+  forms: [{ ...overBody, check: 'oidc', header: 'authorization', keysFrom: 'issuer' }],
+  deliveryId: { headers: anyIdHeader },
+  source: 'https://openid.net/specs/openid-connect-discovery-1_0.html',
 }
 
 /** A sender that sends the secret itself. Throws `config-invalid` for a path that cannot be read. */

@@ -4,25 +4,27 @@ import type { Path } from '../paths.ts'
 
 export type MacAlgorithm = 'sha256' | 'sha1' | 'sha512'
 
+/** How a sender with a private key signs. */
+export const keyAlgorithms = ['ed25519', 'ecdsa-p256', 'rsa-sha256'] as const
+export type KeyAlgorithm = (typeof keyAlgorithms)[number]
+
 /** How a sender proves itself that neither signs with an HMAC nor sends a token; see special-checks.ts. */
 export type SpecialCheck =
-  | 'ed25519'
-  | 'ecdsa'
-  | 'jwt'
-  | 'jwt-of-body'
-  | 'oidc'
-  | 'sns'
-  | 'mailgun'
-  | 'twilio'
-  | 'client-state'
+  'jwt' | 'jwt-of-body' | 'google' | 'oidc' | 'sns' | 'mailgun' | 'twilio' | 'client-state'
 
 /** Text as it is, or the name of a value in braces. */
 export type SignedPart = string
 
+/** Claims of a JWT with the values that the owner expects. */
+export type Claims = Readonly<Record<string, string | number | boolean>>
+
 /** One form of signature. */
 export type SignatureForm = {
-  /** `mac`: an HMAC of the signed bytes. `token`: the secret itself, which does not cover the body. */
-  readonly check: 'mac' | 'token' | SpecialCheck
+  /**
+   * `mac`: an HMAC of the signed bytes. `key-pair`: a signature of them by a private key. `token`: the secret
+   * itself, which does not cover the body.
+   */
+  readonly check: 'mac' | 'key-pair' | 'token' | SpecialCheck
   /** Header with the signature; its presence commits a delivery to this form. Lower case, or empty. */
   readonly header: string
   /** Where a token is, if it is not the header's whole value. */
@@ -33,6 +35,8 @@ export type SignatureForm = {
   readonly field?: Path
   readonly fieldText?: string
   readonly algorithm: MacAlgorithm
+  /** Of a key pair. */
+  readonly keyAlgorithm?: KeyAlgorithm
   readonly encoding: 'hex' | 'base64' | 'base64url'
   /** Hex digits may be upper case. */
   readonly anyCase?: true
@@ -54,14 +58,16 @@ export type SignatureForm = {
   /**
    * How a secret becomes a key: `text` unchanged; `hex` decoded; `base64` decoded, with or without the prefix
    * `whsec_`; `whsec` the same, but only for secrets with the prefix, and `token` only for those without.
-   * `ed25519` and `ec` are public keys.
+   * `public-key` is that of the sender.
    */
-  readonly secret: 'text' | 'hex' | 'base64' | 'whsec' | 'token' | 'ed25519' | 'ec'
+  readonly secret: 'text' | 'hex' | 'base64' | 'whsec' | 'token' | 'public-key'
   /** The sender publishes its keys, and there is no secret. */
-  readonly keysFrom?: 'google' | 'aws-sns'
-  /** What the owner expects in a token or message: whom it is for, and who sends. */
+  readonly keysFrom?: 'google' | 'aws-sns' | 'issuer'
+  /** What the owner expects in a token or message: who issued it, whom it is for, who sends, and other claims. */
+  readonly issuer?: string
   readonly audience?: string
   readonly account?: string
+  readonly claims?: Claims
 }
 
 /** A hex HMAC of the raw body. */
@@ -99,6 +105,16 @@ export const computeMac = (
     else hmac.update(valueOf(part, values), 'latin1')
   return hmac.digest()
 }
+
+/** The bytes that this form signs. */
+export const toSignedBytes = (
+  { signs }: Pick<SignatureForm, 'signs'>,
+  body: Buffer,
+  values: SignedValues,
+): Buffer =>
+  Buffer.concat(
+    signs.map((part) => (part === '{body}' ? body : Buffer.from(valueOf(part, values), 'latin1'))),
+  )
 
 const valueOf = (part: SignedPart, values: SignedValues): string => {
   switch (part) {

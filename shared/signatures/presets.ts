@@ -159,11 +159,13 @@ const presets = {
 } as const satisfies Readonly<Record<string, SchemeFacts>>
 
 type PresetName = keyof typeof presets
-export type SchemeName = 'hmac' | 'token' | PresetName
+/** Those that their owner describes. */
+export const describedNames = ['hmac', 'token', 'public-key', 'oidc'] as const
+export type SchemeName = (typeof describedNames)[number] | PresetName
 
 const presetNames = Object.keys(presets) as PresetName[]
 
-export const schemeNames = ['hmac', 'token', ...presetNames] as const
+export const schemeNames = [...describedNames, ...presetNames] as const
 
 /** Other names of a scheme. */
 export const schemeAliases = {
@@ -180,5 +182,5 @@ export const presetScheme = <Name extends PresetName>(name: Name): SignatureSche
   ...presets[name],
 })
 
-/** Every scheme but `hmac` and `token`, which have their fields in webhooks.yaml. */
+/** Every scheme but those that their owner describes by fields in webhooks.yaml. */
 export const presetSchemes: readonly SignatureScheme<PresetName>[] = presetNames.map(presetScheme)

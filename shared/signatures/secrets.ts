@@ -1,5 +1,5 @@
-import { createPublicKey, type KeyObject } from 'node:crypto'
-import type { SignatureForm } from './form.ts'
+import type { KeyAlgorithm, SignatureForm } from './form.ts'
+import { readPublicKey } from './public-keys.ts'
 import type { SignatureScheme } from './scheme.ts'
 
 const marker = 'whsec_'
@@ -18,30 +18,8 @@ export const keyBytes = (form: SignatureForm, secret: string): Buffer | undefine
       return isMarked ? decoded(secret.slice(marker.length)) : undefined
     case 'base64':
       return decoded(isMarked ? secret.slice(marker.length) : secret)
-    case 'ed25519':
-      return /^[0-9a-fA-F]{64}$/.test(secret) ? Buffer.from(ed25519Head + secret, 'hex') : undefined
-    case 'ec':
-      return isEcKey(secret) ? toDer(secret) : undefined
-  }
-}
-
-/** The 32 bytes of an Ed25519 key come after this in its DER (RFC 8410). */
-const ed25519Head = '302a300506032b6570032100'
-
-/** The DER of a public key in PEM, or in base64 without its first and last line. */
-const toDer = (text: string): Buffer =>
-  Buffer.from(text.replaceAll(/-----(BEGIN|END) PUBLIC KEY-----|\\n|\s/g, ''), 'base64')
-
-/** The public key in this DER. Throws what Node throws for any other bytes. */
-export const toPublicKey = (der: Buffer): KeyObject =>
-  createPublicKey({ key: der, format: 'der', type: 'spki' })
-
-const isEcKey = (text: string): boolean => {
-  try {
-    const { asymmetricKeyType: type, asymmetricKeyDetails: details } = toPublicKey(toDer(text))
-    return type === 'ec' && details?.namedCurve === 'prime256v1'
-  } catch {
-    return false
+    case 'public-key':
+      return form.keyAlgorithm && readPublicKey(form.keyAlgorithm, secret)
   }
 }
 
@@ -100,9 +78,16 @@ const findFault = (
   return undefined
 }
 
+const keyKinds: Readonly<Record<KeyAlgorithm, string>> = {
+  ed25519: 'an Ed25519 public key',
+  'ecdsa-p256': 'an ECDSA public key (P-256)',
+  'rsa-sha256': 'an RSA public key of 2048 bits or more',
+}
+
 const unusableReason = ({ name, forms }: SignatureScheme): string => {
-  if (forms[0]?.secret === 'ed25519') return 'is not a public key of 64 hex digits'
-  if (forms[0]?.secret === 'ec') return 'is not an ECDSA public key (P-256) in base64 or PEM'
+  const [first] = forms
+  if (first?.secret === 'public-key')
+    return `is not ${keyKinds[first.keyAlgorithm ?? 'ed25519']}, in PEM, base64 or hex`
   if (name !== 'hmac') return 'is not base64 after whsec_, as this scheme has it'
   return `is not ${forms[0]?.secret === 'hex' ? 'hex' : 'base64'}, as secret_encoding says`
 }

@@ -18,10 +18,12 @@ export const specialPresets = {
     forms: [
       {
         ...special,
-        check: 'ed25519',
+        check: 'key-pair',
+        keyAlgorithm: 'ed25519',
         header: 'x-signature-ed25519',
         timestampHeader: 'x-signature-timestamp',
-        secret: 'ed25519',
+        signs: ['{timestamp}', '{body}'],
+        secret: 'public-key',
       },
     ],
     // Discord names no limit, and repeats an event for ten minutes.
@@ -39,10 +41,13 @@ export const specialPresets = {
     forms: [
       {
         ...special,
-        check: 'ecdsa',
+        check: 'key-pair',
+        keyAlgorithm: 'ecdsa-p256',
         header: 'x-twilio-email-event-webhook-signature',
+        encoding: 'base64',
         timestampHeader: 'x-twilio-email-event-webhook-timestamp',
-        secret: 'ec',
+        signs: ['{timestamp}', '{body}'],
+        secret: 'public-key',
       },
     ],
     // Twilio repeats a request for 24 hours.
@@ -57,7 +62,7 @@ export const specialPresets = {
     secretIs: 'nothing: Google publishes its keys',
     where:
       'the subscription, Delivery type Push, Endpoint URL, with Enable authentication: its service account and audience',
-    forms: [{ ...special, check: 'oidc', header: 'authorization', keysFrom: 'google' }],
+    forms: [{ ...special, check: 'google', header: 'authorization', keysFrom: 'google' }],
     deliveryId: { headers: [], body: 'message.messageId' },
     event: { field: 'message.attributes.eventType' },
     source: 'https://cloud.google.com/pubsub/docs/authenticate-push-subscriptions',

@@ -71,7 +71,10 @@ const paste = ({ gateway, agents, webhooks }: Files, block: unknown): void => {
     entries.push({
       path: `/webhook/pasted-${entries.length}`,
       agent: 'reviewer',
-      secret_env: 'GITHUB_WEBHOOK_SECRET',
+      // A sender with a key pair or an issuer has none.
+      ...(keys.includes('public_key_env') || keys.includes('issuer')
+        ? {}
+        : { secret_env: 'GITHUB_WEBHOOK_SECRET' }),
       prompt_template: 'Review this.',
       ...signature,
       ...block,
@@ -95,6 +98,8 @@ const fillEnvironment = (all: Files): NodeJS.ProcessEnv => {
     ...Object.fromEntries(names.map((name) => [name, value])),
     NATS_URL: 'tls://nats.example.com',
     DOORWARD_QUEUE_KEY: 'A'.repeat(43),
+    // Raw, of Ed25519.
+    ACME_PUBLIC_KEY: 'd75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a',
   }
 }
 

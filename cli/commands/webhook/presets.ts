@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { toScheme } from '../../../shared/signatures/described.ts'
 import {
+  describedNames,
   presetSchemes,
   schemeAliases,
   type SchemeName,
@@ -29,7 +30,8 @@ export type WebhookPreset = {
   /** The field that names the variable of the secret or key; none where the sender publishes its keys. */
   readonly keyField?: 'secret_env' | 'public_key_env' | 'none'
   /** Other fields without which nothing can be verified. */
-  readonly needs?: readonly ('audience' | 'service_account')[]
+  readonly needs?: readonly string[]
+  readonly whyNeeded?: string
   /** The sender signs the public address. */
   readonly signsAddress?: boolean
   /** What the owner is asked before doorward accepts the first request of the sender. */
@@ -45,8 +47,9 @@ export type WebhookPreset = {
 /** What the table of schemes says of a sender. */
 const toPreset = (scheme: SignatureScheme<SchemeName>): WebhookPreset => {
   const { name, title, secretIs, where, makesSecret, event, forms, handshake } = scheme
-  const isKey = forms.some(({ secret }) => secret === 'ed25519' || secret === 'ec')
+  const isKey = forms.some(({ secret }) => secret === 'public-key')
   const consent = handshake && consents[handshake]
+  const needs = neededFields[name]
   return {
     scheme: name,
     title,
@@ -54,12 +57,33 @@ const toPreset = (scheme: SignatureScheme<SchemeName>): WebhookPreset => {
     secretIs,
     where,
     keyField: getKeySource(scheme) ? 'none' : isKey ? 'public_key_env' : 'secret_env',
-    ...(name === 'google-pubsub' && { needs: ['audience', 'service_account'] as const }),
-    ...(name === 'aws-sns' && { needs: ['audience'] as const }),
+    ...(needs && { needs: needs.fields, whyNeeded: needs.why }),
     ...(signsAddress(scheme) && { signsAddress: true }),
     ...(consent !== undefined && { consent }),
     ...(event?.field !== undefined && { filterExample: `${event.field}: [one, another]` }),
   }
+}
+
+/** What of an entry only its owner knows. */
+const neededFields: {
+  readonly [Name in SchemeName]?: { readonly fields: readonly string[]; readonly why: string }
+} = {
+  'google-pubsub': {
+    fields: ['audience', 'service_account'],
+    why: 'they are those of the subscription: anyone can have Google sign a token for another one',
+  },
+  'aws-sns': {
+    fields: ['audience'],
+    why: '--audience is the ARN of the topic: anyone can have Amazon sign a message of another one',
+  },
+  oidc: {
+    fields: ['issuer', 'audience'],
+    why: 'issuer is the iss of its tokens, and audience their aud: write --field issuer=https://…',
+  },
+  'public-key': {
+    fields: ['algorithm', 'signature_header'],
+    why: 'write --field algorithm=ed25519, ecdsa-p256 or rsa-sha256, and the header with the signature',
+  },
 }
 
 /** Their first request is not answered without consent. */
@@ -83,6 +107,8 @@ const examples: Readonly<Record<string, Pick<WebhookPreset, 'filterExample' | 's
   'standard-webhooks': { filterExample: 'type: [one, another]' },
   token: { filterExample: 'type: [one, another]' },
   hmac: { filterExample: 'type: [one, another]' },
+  'public-key': { filterExample: 'type: [one, another]' },
+  oidc: { filterExample: 'type: [one, another]' },
 }
 
 const noFields = { header: '', algorithm: 'sha256', prefix: '' } as const
@@ -118,7 +144,7 @@ export const readPrompt = (preset: string): string =>
 
 /** Presets by name. */
 export const webhookPresets: Readonly<Record<string, WebhookPreset>> = Object.fromEntries(
-  [...presetSchemes, toScheme('hmac', noFields), toScheme('token', noFields)].map((scheme) => [
+  [...presetSchemes, ...describedNames.map((name) => toScheme(name, noFields))].map((scheme) => [
     scheme.name,
     { ...toPreset(scheme), ...examples[scheme.name] },
   ]),
@@ -147,6 +173,8 @@ export type WebhookAddOptions = {
   readonly audience?: string
   readonly serviceAccount?: string
   readonly tokenIn?: string
+  /** Other fields of the entry, as `issuer=https://…`. */
+  readonly field?: readonly string[]
   /** The consent of the owner. */
   readonly yes?: boolean
   readonly print?: boolean
@@ -198,27 +226,46 @@ const readFields = (
   path: string,
 ): NewWebhook['fields'] => {
   const { audience, serviceAccount: account, tokenIn, yes } = options
-  const given = { audience, service_account: account }
+  const given: Record<string, EntryField> = {
+    ...(audience !== undefined && { audience }),
+    ...(account !== undefined && { service_account: account }),
+    ...(tokenIn !== undefined && { token_in: tokenIn }),
+    ...parseFields(options.field ?? []),
+  }
   const missing = (preset.needs ?? []).filter((name) => given[name] === undefined)
   if (missing.length > 0)
     throw new DoorwardError(
       'usage',
-      `${preset.scheme} needs ${missing.map((name) => `--${name.replace('_', '-')}`).join(' and ')}`,
-      {
-        hint:
-          preset.scheme === 'aws-sns'
-            ? '--audience is the ARN of the topic: anyone can have Amazon sign a message of another one'
-            : 'they are those of the subscription: anyone can have Google sign a token for another one',
-      },
+      `${preset.scheme} needs ${missing.map(toOption).join(' and ')}`,
+      preset.whyNeeded === undefined ? {} : { hint: preset.whyNeeded },
     )
   return {
-    ...(audience !== undefined && { audience }),
-    ...(account !== undefined && { service_account: account }),
-    ...(tokenIn !== undefined && { token_in: tokenIn }),
+    ...given,
     // Otherwise the App Secret would be sent in an address.
     ...(preset.scheme === 'meta' && { verify_token_env: `${variablePart(path)}_VERIFY_TOKEN` }),
     ...(preset.consent !== undefined && yes && { confirm: true }),
   }
+}
+
+const toOption = (name: string): string =>
+  name === 'audience' || name === 'service_account'
+    ? `--${name.replace('_', '-')}`
+    : `--field ${name}=…`
+
+/** `claims.sub=…` is a field of a map. Whether the entry has such a field, the schema says. */
+const parseFields = (texts: readonly string[]): Record<string, EntryField> => {
+  const fields: Record<string, EntryField> = {}
+  for (const text of texts) {
+    const [, name, within, value] = /^([a-z_]+)(?:\.([^=]+))?=(.+)$/s.exec(text) ?? []
+    if (name === undefined || value === undefined)
+      throw new DoorwardError('usage', `--field ${text} is not a field`, {
+        hint: 'write it as name=value, for example issuer=https://token.example',
+      })
+    const before = fields[name]
+    fields[name] =
+      within === undefined ? value : { ...(typeof before === 'object' && before), [within]: value }
+  }
+  return fields
 }
 
 /** The events of the preset's prompt: a filter of the user's replaces their actions, a prompt all. */
@@ -284,5 +331,7 @@ export type NewWebhook = {
   readonly prompt: string
   readonly secretEnv: string
   /** What the sender needs besides a secret. */
-  readonly fields?: Readonly<Record<string, string | true>>
+  readonly fields?: Readonly<Record<string, EntryField>>
 }
+
+export type EntryField = string | true | Readonly<Record<string, string>>

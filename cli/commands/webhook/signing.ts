@@ -119,7 +119,7 @@ export const signDelivery = (
   if (first && !canSign(first))
     throw new DoorwardError('unavailable', `cannot sign for ${path} as ${scheme.name} does`, {
       hint:
-        (first.keysFrom ?? ['ed25519', 'ec'].includes(first.secret))
+        (first.keysFrom ?? first.secret === 'public-key')
           ? 'only the sender has the private key: let it send a test'
           : 'its proof is a part of the body: let the sender send a test',
     })

@@ -1,5 +1,5 @@
 import { yamlBlock, yamlOneOrList, yamlScalar, yamlText } from '../../config-edit/add-entry.ts'
-import type { NewWebhook, WebhookPreset } from './presets.ts'
+import type { EntryField, NewWebhook, WebhookPreset } from './presets.ts'
 import { reviewFields } from './review-recipe.ts'
 
 type Fields = {
@@ -26,9 +26,7 @@ export const webhookEntry = (
           `# It is ${preset.secretIs}.`,
           `${keyField}: ${secretEnv}`,
         ]),
-    ...Object.entries(fields).map(([name, text]) =>
-      text === true ? `${name}: true` : `${name}: ${yamlText(text)}`,
-    ),
+    ...Object.entries(fields).flatMap(([name, value]) => fieldLines(name, value)),
     '',
     ...(preset.recipe
       ? [
@@ -53,6 +51,12 @@ export const webhookEntry = (
       ...(preset.recipe ? { rules: [{ name: preset.recipe, agent, ...what.value }] } : what.value),
     },
   }
+}
+
+const fieldLines = (name: string, value: EntryField): string[] => {
+  if (typeof value !== 'object') return [`${name}: ${value === true ? 'true' : yamlText(value)}`]
+  const lines = Object.entries(value).map(([key, text]) => `  ${yamlText(key)}: ${yamlText(text)}`)
+  return [`${name}:`, ...lines]
 }
 
 const indent = (lines: readonly string[], columns: number): string[] =>

@@ -26,6 +26,11 @@ export const addWebhookCommands = (webhook: Command): void => {
     .option('--audience <text>', 'google-pubsub: the audience of its token; aws-sns: the topic')
     .option('--service-account <email>', 'google-pubsub: the service account of its token')
     .option('--token-in <place>', 'token: bearer, basic, header:NAME, query:NAME or field:PATH')
+    .option(
+      '--field <name=value>',
+      'a field of the entry, as issuer=… or claims.sub=…; repeatable',
+      listed,
+    )
     .option('--yes', 'asana: keep the secret it sends; aws-sns: confirm the subscription')
     .option('--print', 'print the entry, write nothing')
     .action(run(async () => (await import('./add.ts')).addWebhook))

@@ -3,12 +3,16 @@ import type { errors, JWTVerifyGetKey } from 'jose'
 import { invalid, type ProvenClaims } from '../signatures/header.ts'
 
 /*
- * JSON Web Tokens (RFC 7519) with the two algorithms that senders of webhooks use, verified by jose, which is
- * loaded with the first of them. Which algorithm is in question is decided here, never by the token.
+ * JSON Web Tokens (RFC 7519), verified by jose, which is loaded with the first of them. Which algorithms are
+ * in question is decided here, never by the token: HS256 for a secret, and the others for a public key.
  */
 
+/** What a public key verifies; of `Ed25519` the older name. */
+export const publicAlgorithms = ['RS256', 'PS256', 'ES256', 'ES384', 'EdDSA'] as const
+type PublicAlgorithm = (typeof publicAlgorithms)[number]
+
 export type JwtRules = {
-  readonly algorithm: 'HS256' | 'RS256'
+  readonly algorithms: readonly ['HS256'] | readonly PublicAlgorithm[]
   /** Any of these may have signed. */
   readonly keys: readonly (KeyObject | JWTVerifyGetKey)[]
   readonly needsExpiry: boolean
@@ -25,7 +29,7 @@ export const verifyJwt = async (token: string, rules: JwtRules): Promise<ProvenC
     throw invalid('the token is no JWT with a signature')
   const { jwtVerify, errors: jose } = await import('jose')
   const options = {
-    algorithms: [rules.algorithm],
+    algorithms: [...rules.algorithms],
     clockTolerance: clockSeconds,
     currentDate: new Date(rules.nowMs),
     ...(rules.needsExpiry && { requiredClaims: ['exp'] }),
@@ -48,11 +52,11 @@ export const verifyJwt = async (token: string, rules: JwtRules): Promise<ProvenC
 const isBase64Url = (part: string): boolean =>
   part !== '' && Buffer.from(part, 'base64url').toString('base64url') === part
 
-const describeFault = (error: errors.JOSEError, { algorithm, nowMs }: JwtRules): string => {
+const describeFault = (error: errors.JOSEError, { algorithms, nowMs }: JwtRules): string => {
   const now = nowMs / 1000
   const { claim, reason, payload } = error as Partial<errors.JWTClaimValidationFailed>
   if (error.code === 'ERR_JOSE_ALG_NOT_ALLOWED')
-    return `the JWT is not signed with ${algorithm}, which is all that is accepted here`
+    return `the JWT is not signed with ${algorithms.join(', ')}, which is all that is accepted here`
   if (error.code === 'ERR_JWT_EXPIRED')
     return `the JWT expired ${Math.ceil(now - (payload?.exp ?? now))} s ago: it was sent again, or the clock of this machine is wrong`
   if (error.code !== 'ERR_JWT_CLAIM_VALIDATION_FAILED')
@@ -61,4 +65,22 @@ const describeFault = (error: errors.JOSEError, { algorithm, nowMs }: JwtRules):
   if (claim === 'nbf' && reason === 'check_failed')
     return `the JWT is from ${Math.ceil((payload?.nbf ?? now) - now)} s in the future: the clock of this machine is slow`
   return 'a time of the JWT is no number'
+}
+
+/** True when this key can have signed by this algorithm: jose would throw an error that is none of a token. */
+export const isKeyFor = (algorithm: string | undefined, key: KeyObject): boolean => {
+  const { asymmetricKeyType: type, asymmetricKeyDetails: details } = key
+  switch (algorithm) {
+    case 'RS256':
+    case 'PS256':
+      return type === 'rsa' && (details?.modulusLength ?? 0) >= 2048
+    case 'ES256':
+      return type === 'ec' && details?.namedCurve === 'prime256v1'
+    case 'ES384':
+      return type === 'ec' && details?.namedCurve === 'secp384r1'
+    case 'EdDSA':
+      return type === 'ed25519'
+    default:
+      return false
+  }
 }

@@ -1,3 +1,4 @@
+import type { KeyObject } from 'node:crypto'
 import {
   invalid,
   oneValue,
@@ -6,14 +7,14 @@ import {
   type SignatureHeaders,
 } from '../signatures/header.ts'
 import type { Verifier } from '../signatures/verify.ts'
-import { verifyJwt } from './jwt.ts'
+import { isKeyFor, publicAlgorithms, verifyJwt } from './jwt.ts'
 import type { RemoteKeys } from './remote-keys.ts'
 
 export type ToProve = {
   readonly headers: SignatureHeaders
   readonly bytes: Buffer
   readonly nowMs: number
-  readonly remoteKeys: Pick<RemoteKeys, 'findOfGoogle' | 'findOfSns'>
+  readonly remoteKeys: Pick<RemoteKeys, 'findOfGoogle' | 'findOfIssuer' | 'findOfSns'>
 }
 
 /**
@@ -25,8 +26,8 @@ export const prove = (
   { headers, bytes, nowMs, remoteKeys }: ToProve,
 ): Promise<Proof> | undefined => {
   if (typeof verifier === 'string') return undefined
-  const [{ check, header, keys }] = verifier
-  const hs256 = { algorithm: 'HS256', keys, nowMs } as const
+  const [{ check, header, keys, issuer = '' }] = verifier
+  const hs256 = { algorithms: ['HS256'], keys, nowMs } as const
   switch (check) {
     case 'jwt-of-body':
       return proveBy(async () =>
@@ -42,8 +43,19 @@ export const prove = (
     case 'oidc':
       return proveBy(async () =>
         verifyJwt(readBearer(headers), {
-          algorithm: 'RS256',
-          keys: [async ({ kid }) => remoteKeys.findOfGoogle(kid)],
+          algorithms: publicAlgorithms,
+          keys: [
+            async ({ alg, kid }) => requireKind(alg, await remoteKeys.findOfIssuer(issuer, kid)),
+          ],
+          needsExpiry: true,
+          nowMs,
+        }),
+      )
+    case 'google':
+      return proveBy(async () =>
+        verifyJwt(readBearer(headers), {
+          algorithms: ['RS256'],
+          keys: [async ({ alg, kid }) => requireKind(alg, await remoteKeys.findOfGoogle(kid))],
           needsExpiry: true,
           nowMs,
         }),
@@ -53,6 +65,11 @@ export const prove = (
     default:
       return undefined
   }
+}
+
+const requireKind = (algorithm: string | undefined, key: KeyObject): KeyObject => {
+  if (isKeyFor(algorithm, key)) return key
+  throw invalid('the JWT names a key of another kind than its algorithm has')
 }
 
 const proveBy = async (verified: () => Promise<ProvenClaims>): Promise<Proof> => ({

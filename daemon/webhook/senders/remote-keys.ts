@@ -1,5 +1,6 @@
 import { createPublicKey, type JsonWebKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { DoorwardError } from '../../../shared/errors.ts'
+import { isLoopbackUrl } from '../../../shared/net.ts'
 import { openRequest } from '../../../shared/network/outgoing.ts'
 import { withTimeLimit } from '../../util/concurrency.ts'
 import { createByteCollector } from '../../util/byte-budget.ts'
@@ -27,7 +28,8 @@ export const fetchText: FetchText = async (url) =>
     }
     const collected = createByteCollector()
     for await (const chunk of response as AsyncIterable<Buffer>) {
-      if (collected.size() + chunk.length > maxBytes) throw new RangeError('too large')
+      if (collected.size() + chunk.length > maxBytes)
+        throw new RangeError('the answer is too large')
       collected.add(chunk)
     }
     signal.throwIfAborted()
@@ -62,8 +64,8 @@ export class RemoteKeys {
   readonly #clock: () => number
   readonly #kept = new BoundedMap<string, Kept>(maxKept)
   readonly #pending = new Map<string, Promise<Kept>>()
-  /** The times of the last fetches from Google, and of those from Amazon. */
-  readonly #fetches = { google: [] as number[], 'aws-sns': [] as number[] }
+  /** The times of the last fetches from Google, from Amazon, and from each issuer of the configuration. */
+  readonly #fetches = new Map<string, readonly number[]>()
 
   constructor(fetch: FetchText = fetchText, clock: () => number = Date.now) {
     this.#fetch = fetch
@@ -72,9 +74,18 @@ export class RemoteKeys {
 
   /** Throws `signature-invalid` where Google has no key of this id, and `unavailable` when none can be fetched. */
   async findOfGoogle(keyId: unknown): Promise<KeyObject> {
-    const key = await this.#key(googleKeys, typeof keyId === 'string' ? keyId : '', parseJwks)
+    const key = await this.#key({ url: googleKeys, parse: parseJwks }, toKeyName(keyId))
     if (key) return key
     throw invalid('the JWT names a key that Google does not have')
+  }
+
+  /** The same of the issuer that the owner names, whose discovery says where its keys are. */
+  async findOfIssuer(issuer: string, keyId: unknown): Promise<KeyObject> {
+    const url = `${issuer.replace(/\/+$/, '')}/.well-known/openid-configuration`
+    const load = async () => this.#fetch(toKeysUrl(await this.#fetch(new URL(url)), issuer))
+    const key = await this.#key({ url, parse: parseJwks, load }, toKeyName(keyId))
+    if (key) return key
+    throw invalid(`the JWT names a key that ${new URL(issuer).host} does not have`)
   }
 
   /**
@@ -86,46 +97,41 @@ export class RemoteKeys {
     // One text for each: those with `#1`, `#2` and so on would push out what is kept.
     if (!url || !/^\/[\w-]+\.pem$/.test(url.pathname) || url.href !== url.origin + url.pathname)
       throw invalid('the address of the certificate is not one of Amazon SNS')
-    const key = await this.#key(url.href, 'certificate', parseCertificate)
+    const source = { url: url.href, parse: parseCertificate, limit: 'aws-sns' }
+    const key = await this.#key(source, 'certificate')
     if (key) return key
     throw invalid('the certificate of the message is not valid now')
   }
 
-  async #key(
-    url: string,
-    name: string,
-    parse: (text: string, nowMs: number) => ReadonlyMap<string, KeyObject>,
-  ): Promise<KeyObject | undefined> {
+  async #key(source: KeySource, name: string): Promise<KeyObject | undefined> {
+    const { url } = source
     const now = this.#clock()
     const kept = this.#kept.get(url)
     const known = kept && now - kept.at < keptMs ? kept.keys.get(name) : undefined
     // A key that is not known may be new; one that was looked for just now is not.
     if (known || (kept && now - kept.at < windowMs)) return known
     try {
-      return (await this.#load(url, parse)).keys.get(name)
+      return (await this.#load(source)).keys.get(name)
     } catch (error) {
       const stale = kept && now - kept.at < staleMs ? kept.keys.get(name) : undefined
       if (stale) return stale
       const { host } = new URL(url)
       throw new DoorwardError('unavailable', 'this webhook cannot accept deliveries now', {
-        localDetail: `the public key of the sender cannot be fetched from ${host}: the sender should try again`,
+        localDetail: `the public key of the sender cannot be fetched from ${host}${error instanceof RangeError ? `, as ${error.message}` : ''}: the sender should try again`,
         cause: error,
       })
     }
   }
 
-  async #load(
-    url: string,
-    parse: (text: string, nowMs: number) => ReadonlyMap<string, KeyObject>,
-  ): Promise<Kept> {
+  async #load({ url, parse, limit = url, load }: KeySource): Promise<Kept> {
     const pending = this.#pending.get(url)
     if (pending) return pending
     const now = this.#clock()
-    const source = url === googleKeys ? 'google' : 'aws-sns'
-    const recent = this.#fetches[source].filter((at) => now - at < windowMs)
-    if (recent.length >= maxFetches) throw new RangeError('too many keys in this minute')
-    this.#fetches[source] = [...recent, now]
-    const loading = this.#fetch(new URL(url)).then((text) => {
+    const recent = (this.#fetches.get(limit) ?? []).filter((at) => now - at < windowMs)
+    if (recent.length >= maxFetches)
+      throw new RangeError(`it was asked ${maxFetches} times in this minute`)
+    this.#fetches.set(limit, [...recent, now])
+    const loading = (load ? load() : this.#fetch(new URL(url))).then((text) => {
       const kept = { keys: parse(text, now), at: now }
       this.#kept.set(url, kept)
       return kept
@@ -137,6 +143,39 @@ export class RemoteKeys {
       this.#pending.delete(url)
     }
   }
+}
+
+/** Where keys are: one text for each URL, of which `limit` counts the fetches. */
+type KeySource = {
+  readonly url: string
+  readonly parse: (text: string, nowMs: number) => ReadonlyMap<string, KeyObject>
+  readonly limit?: string
+  readonly load?: () => Promise<string>
+}
+
+const toKeyName = (keyId: unknown): string => (typeof keyId === 'string' ? keyId : '')
+
+/**
+ * The address of the keys in a discovery document (OpenID Connect Discovery 1.0 section 4). It is that of the
+ * issuer itself (section 4.3), and no plain http unless the issuer is on this machine.
+ */
+const toKeysUrl = (text: string, issuer: string): URL => {
+  const { issuer: named, jwks_uri: uri } = parseObject(text)
+  if (named !== issuer) throw new RangeError('its discovery is that of another issuer')
+  const isUsable =
+    typeof uri === 'string' &&
+    URL.canParse(uri) &&
+    (uri.startsWith('https:') ||
+      (uri.startsWith('http:') && isLoopbackUrl(issuer) && isLoopbackUrl(uri)))
+  if (!isUsable) throw new RangeError('its discovery has no https address of keys')
+  return new URL(uri)
+}
+
+const parseObject = (text: string): Readonly<Record<string, unknown>> => {
+  const value: unknown = JSON.parse(text)
+  return typeof value === 'object' && value !== null
+    ? (value as Readonly<Record<string, unknown>>)
+    : {}
 }
 
 const maxMessageBytes = 1024 * 1024
@@ -154,12 +193,22 @@ export const parseSnsMessage = (bytes: Buffer): Readonly<Record<string, unknown>
 }
 
 const parseJwks = (text: string): ReadonlyMap<string, KeyObject> => {
-  const { keys } = JSON.parse(text) as { readonly keys: readonly JsonWebKey[] }
-  return new Map(
-    keys
-      .filter(({ kty, kid }) => kty === 'RSA' && typeof kid === 'string')
-      .map((key) => [String(key['kid']), createPublicKey({ key, format: 'jwk' })]),
-  )
+  const { keys } = parseObject(text)
+  const found = Array.isArray(keys) ? keys.slice(0, maxKeys) : []
+  return new Map(found.flatMap((key) => toKeyEntry(key as JsonWebKey | null)))
+}
+
+const maxKeys = 100
+
+/** None for what is no public key for signatures: an issuer may have others, too. */
+const toKeyEntry = (key: JsonWebKey | null): [string, KeyObject][] => {
+  const { kty, kid = '', use = 'sig' } = key ?? {}
+  if (!key || typeof kid !== 'string' || use !== 'sig' || kty === 'oct') return []
+  try {
+    return [[kid, createPublicKey({ key, format: 'jwk' })]]
+  } catch {
+    return []
+  }
 }
 
 const parseCertificate = (text: string, nowMs: number): ReadonlyMap<string, KeyObject> => {

@@ -1,6 +1,6 @@
 import { constants, createHash, createHmac, type KeyObject, verify } from 'node:crypto'
 import { constantTimeEqual } from '../../../shared/constant-time.ts'
-import type { SpecialCheck } from '../../../shared/signatures/form.ts'
+import type { Claims, SpecialCheck } from '../../../shared/signatures/form.ts'
 import { isForm, isMultipart } from '../body.ts'
 import { parseMultipart } from '../forms.ts'
 import { parseSnsMessage, parseSnsUrl } from './remote-keys.ts'
@@ -32,9 +32,11 @@ export type SpecialForm = {
   readonly keys: readonly KeyObject[]
   readonly tokens: readonly Buffer[]
   readonly toleranceSeconds: number
-  /** What the owner expects in a token: whom it is for, and who sends. */
+  /** What the owner expects in a token: who issued it, whom it is for, who sends, and other claims. */
+  readonly issuer?: string | undefined
   readonly audience?: string | undefined
   readonly account?: string | undefined
+  readonly claims?: Claims | undefined
 }
 
 type Check = (request: SpecialRequest, form: SpecialForm) => string | undefined
@@ -52,30 +54,6 @@ const checkAge = (timestamp: string, nowMs: number, { toleranceSeconds }: Specia
     throw invalid(
       `the signed time is ${Math.abs(age)} s in the ${age < 0 ? 'future' : 'past'}, ${toleranceSeconds} s are allowed`,
     )
-}
-
-/** A signature over time and body by a key pair. */
-const byKeyPair =
-  (timestampHeader: string, algorithm: null | 'sha256', parse: (text: string) => Buffer): Check =>
-  ({ bytes, headers, nowMs }, form) => {
-    const signature = parse(oneValue(headers, form.header))
-    const timestamp = timestampIn(oneValue(headers, timestampHeader), timestampHeader)
-    checkAge(timestamp, nowMs, form)
-    const signed = Buffer.concat([Buffer.from(timestamp, 'latin1'), bytes])
-    if (!form.keys.some((key) => verify(algorithm, signed, key, signature))) throw noMatch()
-    return undefined
-  }
-
-const parseHex64 = (text: string): Buffer => {
-  if (/^[0-9a-f]{128}$/.test(text)) return Buffer.from(text, 'hex')
-  throw invalid('the signature is not 128 hex digits')
-}
-
-/** DER of two numbers of 32 bytes, in base64. */
-const parseDer = (text: string): Buffer => {
-  const bytes = Buffer.from(text, 'base64')
-  if (text.length <= 128 && bytes.toString('base64') === text) return bytes
-  throw invalid('the signature is not base64')
 }
 
 const stringsOf = (value: unknown): Readonly<Record<string, unknown>> =>
@@ -148,10 +126,6 @@ const claimsOf = (proof: Proof | undefined): ProvenClaims => {
 const sha256 = (bytes: Buffer | string): Buffer => createHash('sha256').update(bytes).digest()
 
 const checks: { readonly [Kind in SpecialCheck]: Check } = {
-  ed25519: byKeyPair('x-signature-timestamp', null, parseHex64),
-
-  ecdsa: byKeyPair('x-twilio-email-event-webhook-timestamp', 'sha256', parseDer),
-
   /** A JWT that contains the hash of the body. */
   'jwt-of-body': ({ bytes, proof }) => {
     const { iss, sha256: hash } = claimsOf(proof)
@@ -168,8 +142,21 @@ const checks: { readonly [Kind in SpecialCheck]: Check } = {
     return undefined
   },
 
-  /** Google's OpenID Connect token, which proves the sender, and not the body. */
-  oidc: ({ proof }, { audience, account }) => {
+  /** A token by OpenID Connect, which proves the sender, and not the body. */
+  oidc: ({ proof }, { issuer, audience, claims = {} }) => {
+    const given = claimsOf(proof)
+    if (issuer === undefined || given.iss !== issuer)
+      throw invalid('the issuer of the JWT is another one than issuer has here')
+    if (audience === undefined || ![given.aud].flat().includes(audience))
+      throw invalid('the audience of the JWT is another one than audience has here')
+    for (const [name, expected] of Object.entries(claims))
+      if (!Object.hasOwn(given, name) || given[name] !== expected)
+        throw invalid(`the claim ${name} of the JWT is not what claims has here`)
+    return undefined
+  },
+
+  /** The same by Google for a service account. */
+  google: ({ proof }, { audience, account }) => {
     const { iss, aud, email, email_verified: isVerified } = claimsOf(proof)
     if (iss !== 'https://accounts.google.com' && iss !== 'accounts.google.com')
       throw invalid('the issuer of the JWT is not Google')

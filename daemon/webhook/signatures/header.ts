@@ -1,7 +1,7 @@
 import type { KeyObject } from 'node:crypto'
 import type { JWTPayload } from 'jose'
 import { DoorwardError } from '../../../shared/errors.ts'
-import type { SignatureForm } from '../../../shared/signatures/form.ts'
+import type { KeyAlgorithm, MacAlgorithm, SignatureForm } from '../../../shared/signatures/form.ts'
 
 /** Headers as in `headersDistinct`: every value separately. */
 export type SignatureHeaders = Readonly<Record<string, readonly string[] | undefined>>
@@ -14,7 +14,21 @@ export type GivenSignature = {
   readonly id: string
 }
 
-const digestBytes = { sha256: 32, sha1: 20, sha512: 64 } as const
+const digestBytes = { sha256: 32, sha1: 20, sha512: 64, ed25519: 64 } as const
+
+/** The bytes of a signature, undefined where they differ: of RSA by the key, of ECDSA by its two numbers. */
+const sizeOf = (form: SignatureForm): number | undefined => {
+  const keyAlgorithm = algorithmOf(form)
+  return keyAlgorithm === 'ecdsa-p256' || keyAlgorithm === 'rsa-sha256'
+    ? undefined
+    : digestBytes[keyAlgorithm]
+}
+
+const algorithmOf = ({ algorithm, keyAlgorithm }: SignatureForm): MacAlgorithm | KeyAlgorithm =>
+  keyAlgorithm ?? algorithm
+
+/** As long as those of RSA with 8192 bits. */
+const maxBytes = 1024
 const separators = {
   spaces: ' ',
   commas: ',',
@@ -86,27 +100,37 @@ const parseDigests = (texts: readonly string[], form: SignatureForm): Buffer[] =
 const findFault = (text: string, form: SignatureForm): string | undefined =>
   form.encoding === 'hex' ? hexFault(text, form) : base64Fault(text, form)
 
-const hexFault = (text: string, { algorithm, anyCase }: SignatureForm): string | undefined => {
+const hexFault = (text: string, form: SignatureForm): string | undefined => {
+  const { anyCase } = form
+  const algorithm = algorithmOf(form)
   if (!(anyCase ? /^[0-9a-fA-F]*$/ : /^[0-9a-f]*$/).test(text))
     return /^[0-9a-fA-F]*$/.test(text)
       ? 'the signature has upper-case hex digits'
       : 'the signature has characters that are not hex digits'
-  const length = digestBytes[algorithm] * 2
-  if (text.length !== length)
-    return `the signature has ${text.length} hex digits, ${algorithm} has ${length}`
-  return undefined
+  const size = sizeOf(form)
+  if (size === undefined)
+    return text.length % 2 === 1 || text.length > 2 * maxBytes
+      ? `the signature has ${text.length} hex digits, which is no length of ${algorithm}`
+      : undefined
+  return text.length === size * 2
+    ? undefined
+    : `the signature has ${text.length} hex digits, ${algorithm} has ${size * 2}`
 }
 
 /** The one text that encodes these bytes (RFC 4648 section 3.5): the last digit has spare bits. */
-const base64Fault = (text: string, { algorithm, encoding }: SignatureForm): string | undefined => {
+const base64Fault = (text: string, form: SignatureForm): string | undefined => {
+  const { encoding } = form
+  const size = sizeOf(form)
   const bytes = Buffer.from(text, encoding)
   const canonical = bytes.toString(encoding)
   const isPadded = encoding === 'base64url' && text === canonical + padding(canonical.length)
-  if (bytes.length === digestBytes[algorithm] && (text === canonical || isPadded)) return undefined
+  const isSized = size === undefined ? bytes.length <= maxBytes : bytes.length === size
+  if (isSized && (text === canonical || isPadded)) return undefined
   const digits = encoding === 'base64' ? /^[A-Za-z0-9+/]*=*$/ : /^[A-Za-z0-9_-]*=*$/
   if (!digits.test(text)) return `the signature has characters that are not ${encoding}`
-  const length = Buffer.alloc(digestBytes[algorithm]).toString(encoding).length
-  return `the signature is not the ${encoding} text of ${digestBytes[algorithm]} bytes, which has ${length} characters (it has ${text.length})`
+  if (size === undefined) return `the signature is not the ${encoding} text of a signature`
+  const length = Buffer.alloc(size).toString(encoding).length
+  return `the signature is not the ${encoding} text of ${size} bytes, which has ${length} characters (it has ${text.length})`
 }
 
 const padding = (length: number): string => '='.repeat((4 - (length % 4)) % 4)

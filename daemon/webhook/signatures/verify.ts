@@ -1,13 +1,15 @@
-import { createSecretKey, type KeyObject } from 'node:crypto'
+import { createHash, createSecretKey, type KeyObject, verify as verifyByKey } from 'node:crypto'
 import { constantTimeEqual } from '../../../shared/constant-time.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import {
   computeMac,
   type SignatureForm,
   type SignedValues,
+  toSignedBytes,
 } from '../../../shared/signatures/form.ts'
 import { type SignatureScheme, signsAddress } from '../../../shared/signatures/scheme.ts'
-import { keyBytes, toPublicKey } from '../../../shared/signatures/secrets.ts'
+import { toPublicKey } from '../../../shared/signatures/public-keys.ts'
+import { keyBytes } from '../../../shared/signatures/secrets.ts'
 import { isFromWebPage } from '../../http/guard.ts'
 // oxlint-disable-next-line no-restricted-imports -- a token may be a part of the body
 import { parseUnverified, toBodyHeaders } from '../body.ts'
@@ -49,7 +51,7 @@ class VerifiedBody {
     return this.#signedId
   }
 
-  /** The MAC that matched: the same for the same signed bytes. */
+  /** The MAC that matched, of a key pair the hash: the same for the same signed bytes. */
   get mac(): Buffer | undefined {
     return this.#mac
   }
@@ -95,7 +97,7 @@ export const verify = (
     checkToken(form, headers, line, { size: bytes.length, parse: parseBody })
     return new VerifiedBody(bytes)
   }
-  if (form.check !== 'mac') {
+  if (form.check !== 'mac' && form.check !== 'key-pair') {
     const { url } = toSignedValues({ timestamp: '', id: '' }, line, form.publicUrl)
     const contentType = headers['content-type']?.[0] ?? ''
     const request = { bytes, headers, contentType, url, nowMs, proof: line.proof }
@@ -105,6 +107,13 @@ export const verify = (
   const { digests, timestamp, id } = given
   if (timestamp !== '') checkAge(timestamp, form, nowMs)
   const values = form.signs.length === 1 ? nothing : toSignedValues(given, line, form.publicUrl)
+  const signedId = id === '' ? undefined : id
+  if (form.check === 'key-pair') {
+    const signed = toSignedBytes(form, bytes, values)
+    if (!isSignedByKey(form, signed, digests))
+      throw invalid('the signature does not match the body and the public key')
+    return new VerifiedBody(bytes, signedId, createHash('sha256').update(signed).digest())
+  }
   // Every key is tried with every signature, so that the time does not show which one fits.
   let mac: Buffer | undefined
   for (const key of form.keys) {
@@ -112,7 +121,26 @@ export const verify = (
     for (const signature of digests) if (constantTimeEqual(digest, signature)) mac = digest
   }
   if (!mac) throw invalid('the signature does not match the body and the secret')
-  return new VerifiedBody(bytes, id === '' ? undefined : id, mac)
+  return new VerifiedBody(bytes, signedId, mac)
+}
+
+/** True when one of the keys has made one of the signatures. */
+const isSignedByKey = (
+  { keyAlgorithm, keys }: CompiledForm,
+  signed: Buffer,
+  signatures: readonly Buffer[],
+): boolean => {
+  const hash = keyAlgorithm === 'ed25519' ? null : 'sha256'
+  return keys.some((key) =>
+    signatures.some(
+      (signature) =>
+        verifyByKey(hash, signed, key, signature) ||
+        // The two numbers of ECDSA without DER, as in a JWS (RFC 7518 section 3.4).
+        (keyAlgorithm === 'ecdsa-p256' &&
+          signature.length === 64 &&
+          verifyByKey(hash, signed, { key, dsaEncoding: 'ieee-p1363' }, signature)),
+    ),
+  )
 }
 
 const whyUnavailable = {
@@ -201,6 +229,8 @@ export const prepareVerifier = (
   return first ? [first, ...more] : 'unusable'
 }
 
+const createSecretKeyOf = (bytes: Buffer): KeyObject => createSecretKey(bytes)
+
 const compileForm = (
   form: SignatureForm,
   secrets: readonly string[],
@@ -208,8 +238,7 @@ const compileForm = (
 ): CompiledForm => {
   const known = secrets.flatMap((secret) => keyBytes(form, secret) ?? [])
   const isToken = form.check === 'token' || form.check === 'client-state'
-  const isPublic = form.secret === 'ed25519' || form.secret === 'ec'
-  const toKey = (bytes: Buffer) => (isPublic ? toPublicKey(bytes) : createSecretKey(bytes))
+  const toKey = form.secret === 'public-key' ? toPublicKey : createSecretKeyOf
   return {
     ...form,
     keys: isToken ? [] : known.map(toKey),

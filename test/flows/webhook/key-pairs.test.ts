@@ -18,6 +18,8 @@ const webhooks = `webhooks:
   - { path: /discord, agent: echo, signature_scheme: discord, public_key_env: DISCORD_KEY, prompt_template: "{{event.data.name}}" }
   - { path: /broken, agent: echo, signature_scheme: discord, public_key_env: BROKEN_KEY, prompt_template: x }
   - { path: /pubsub, agent: echo, signature_scheme: google-pubsub, audience: ${audience}, service_account: ${account}, prompt_template: "{{event.message.data}}" }
+  - { path: /oidc, agent: echo, signature_scheme: oidc, issuer: 'https://token.actions.githubusercontent.com', audience: ${audience}, claims: { repository: acme/shop }, prompt_template: "{{event.step}}" }
+  - { path: /signed, agent: echo, signature_scheme: public-key, algorithm: ed25519, public_key_env: SIGNED_KEY, signature_header: X-Signed, timestamp_header: X-Time, signed: '{timestamp}|{body}', prompt_template: "{{event.step}}" }
   - { path: /sns, agent: echo, signature_scheme: aws-sns, audience: "${topic}", confirm: true, prompt_template: "{{event.Message}}" }
   - { path: /asked, agent: echo, signature_scheme: aws-sns, audience: "${topic}", prompt_template: x }
   - { path: /graph, agent: echo, signature_scheme: microsoft-graph, secret_env: GRAPH_STATE, prompt_template: x }
@@ -35,13 +37,17 @@ describe('senders with key pairs, through a running daemon', () => {
   before(async () => {
     const certificates = await makeCertificates([
       'www.googleapis.com',
+      'token.actions.githubusercontent.com',
       'sns.eu-west-1.amazonaws.com',
       'sns.cn-north-1.amazonaws.com.cn',
     ])
     certificateKey = certificates.signingKey
     const hosts = createServer((request, response) => {
       asked.push(`${request.headers.host}${request.url}`)
-      if (request.url === '/oauth2/v3/certs') {
+      if (request.url === '/.well-known/openid-configuration') {
+        const issuer = `https://${request.headers.host}`
+        response.end(JSON.stringify({ issuer, jwks_uri: `${issuer}/oauth2/v3/certs` }))
+      } else if (request.url === '/oauth2/v3/certs') {
         const jwk = { ...rsa.publicKey.export({ format: 'jwk' }), kid: 'one', alg: 'RS256' }
         response.end(JSON.stringify({ keys: [jwk] }))
       } else response.end(certificates.signingCert)
@@ -67,6 +73,7 @@ describe('senders with key pairs, through a running daemon', () => {
       webhooks,
       env: [
         `DISCORD_KEY=${raw.toString('hex')}`,
+        `SIGNED_KEY=${raw.toString('base64')}`,
         'BROKEN_KEY=not-a-key',
         'GRAPH_STATE=state',
         `HTTPS_PROXY=http://127.0.0.1:${proxyPort}`,
@@ -137,6 +144,38 @@ describe('senders with key pairs, through a running daemon', () => {
     const evil = await post('/pubsub', '{}', { authorization: `Bearer ${await token('e@vil')}` })
     assert.equal(evil.status, 401)
     assert.deepEqual(asked, ['www.googleapis.com/oauth2/v3/certs'])
+  })
+
+  it('accepts a token of a named issuer with the claims of the entry, by its discovery', async () => {
+    const now = Math.floor(Date.now() / 1000)
+    const token = async (repository: string) =>
+      new SignJWT({ repository, aud: audience, iat: now, exp: now + 60 })
+        .setIssuer('https://token.actions.githubusercontent.com')
+        .setProtectedHeader({ alg: 'RS256', kid: 'one' })
+        .sign(rsa.privateKey)
+    const send = async (repository: string) =>
+      post('/oidc', '{"step":"deploy"}', { authorization: `Bearer ${await token(repository)}` })
+    const reply = await send('acme/shop')
+    assert.equal(reply.status, 202, reply.text)
+    assert.equal(await result(reply.json()['id']), 'deploy')
+    assert.equal((await send('evil/shop')).status, 401)
+    assert.match((await lastEvent('/oidc')).detail ?? '', /claim repository/)
+    assert.deepEqual(asked, [
+      'token.actions.githubusercontent.com/.well-known/openid-configuration',
+      'token.actions.githubusercontent.com/oauth2/v3/certs',
+    ])
+  })
+
+  it('accepts a signature by a key pair that the entry describes', async () => {
+    const time = String(Math.floor(Date.now() / 1000))
+    const signed = (body: string) =>
+      sign(null, Buffer.from(`${time}|${body}`), discord.privateKey).toString('base64')
+    const body = '{"step":"deploy"}'
+    const headers = { 'x-signed': signed(body), 'x-time': time }
+    const reply = await post('/signed', body, headers)
+    assert.equal(reply.status, 202, reply.text)
+    assert.equal(await result(reply.json()['id']), 'deploy')
+    assert.equal((await post('/signed', '{"step":"evil"}', headers)).status, 401)
   })
 
   const signSns = (message: Record<string, string>, SigningCertURL: string) => {

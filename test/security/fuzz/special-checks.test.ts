@@ -10,6 +10,7 @@ import {
 import { DoorwardError } from '../../../shared/errors.ts'
 import { presetScheme } from '../../../shared/signatures/presets.ts'
 import type { specialPresets } from '../../../shared/signatures/special-presets.ts'
+import { check, webhook } from '../../support/daemon/config-files.ts'
 import { bytesLike, holds } from '../../support/fuzz/fuzz.ts'
 
 const nowMs = Date.parse('2026-11-26T12:00:00Z')
@@ -27,7 +28,13 @@ type Sender = {
   readonly sent: Sent
   /** What the signature covers or is. */
   readonly covered: readonly string[]
+  /** How many forged requests are tried. */
+  readonly runs?: number
 }
+
+type KeyPair = { readonly publicKey: KeyObject; readonly privateKey: KeyObject }
+
+const manyRuns = 10_000
 
 const discord = generateKeyPairSync('ed25519')
 const sendgrid = generateKeyPairSync('ec', { namedCurve: 'P-256' })
@@ -38,6 +45,16 @@ const of = (name: keyof typeof specialPresets, key: string, expected: object = {
   const forms = scheme.forms.map((form) => ({ ...form, ...expected }))
   return prepareVerifier({ ...scheme, forms }, key === '' ? [] : [key], 'https://hooks.example')
 }
+const described = (yaml: string, key: string): Verifier => {
+  const [entry] = check({ webhooks: webhook(yaml) }).webhooks
+  assert.ok(entry)
+  return prepareVerifier(entry.scheme, key === '' ? [] : [key])
+}
+const byKeyPair = (algorithm: string, publicKey: KeyObject) =>
+  described(
+    `    signature_scheme: public-key\n    public_key_env: K\n    algorithm: ${algorithm}\n    signature_header: X-Sig\n    timestamp_header: X-Time\n    signed: '{timestamp}|{body}'\n`,
+    publicKey.export({ type: 'spki', format: 'pem' }).toString(),
+  )
 const json = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
 const jwt = (claims: object, alg: 'HS256' | 'RS256') => {
   const signed = `${json({ alg, kid: 'one' })}.${json(claims)}`
@@ -92,7 +109,33 @@ const senders = (): Readonly<Record<string, Sender>> => {
     .digest('base64')
   const edSignature = sign(null, timed, discord.privateKey).toString('hex')
   const ecSignature = sign('sha256', timed, sendgrid.privateKey).toString('base64')
+  const issuer = 'https://token.example'
+  const oidc = jwt({ ...claims, iss: issuer, sub: 'repo:acme/shop' }, 'RS256')
+  const signedBody = Buffer.from(`${time}|${body}`)
+  const signedBy = (algorithm: string, { publicKey, privateKey }: KeyPair): Sender => {
+    const hash = algorithm === 'ed25519' ? null : 'sha256'
+    const signature = sign(hash, signedBody, privateKey).toString('base64')
+    return {
+      verifier: byKeyPair(algorithm, publicKey),
+      sent: withHeaders({ 'x-sig': signature, 'x-time': time }),
+      covered: [signature, time, body],
+      runs: manyRuns,
+    }
+  }
   return {
+    'public-key by ed25519': signedBy('ed25519', discord),
+    'public-key by ecdsa-p256': signedBy('ecdsa-p256', sendgrid),
+    'public-key by rsa-sha256': signedBy('rsa-sha256', rsa),
+    oidc: {
+      verifier: described(
+        `    signature_scheme: oidc\n    issuer: ${issuer}\n    audience: ${claims.aud}\n    claims: { sub: "repo:acme/shop" }\n`,
+        '',
+      ),
+      remoteKey: rsa.publicKey,
+      sent: withHeaders({ authorization: `Bearer ${oidc}` }),
+      covered: [oidc],
+      runs: manyRuns,
+    },
     discord: {
       verifier: of('discord', ed.toString('hex')),
       sent: withHeaders({ 'x-signature-ed25519': edSignature, 'x-signature-timestamp': time }),
@@ -164,7 +207,7 @@ const isAccepted = async (
   )
   const bytes = Buffer.from(text, 'latin1')
   const find = async () => remoteKey ?? assert.fail('no key is published here')
-  const remoteKeys = { findOfGoogle: find, findOfSns: find }
+  const remoteKeys = { findOfGoogle: find, findOfIssuer: find, findOfSns: find }
   try {
     const proof = await prove(verifier, { headers: distinct, bytes, nowMs, remoteKeys })
     verify(bytes, distinct, verifier, nowMs, { method: 'POST', url, proof })
@@ -190,7 +233,7 @@ describe('a sender that proves itself in a way of its own', () => {
 
     holds(
       `${name} is refused after a change of any one bit that is covered`,
-      1000,
+      sender.runs ?? 1000,
       fc.asyncProperty(
         fc.nat(sender.covered.length - 1),
         fc.nat(),

@@ -48,6 +48,14 @@ export const linesOf = (files: Files): string[] => {
 export const webhook = (more = '', path = '/a', agent = 'echo', prompt = 'x'): string =>
   `webhooks:\n  - path: ${path}\n    agent: ${agent}\n    prompt_template: ${prompt}\n${more}`
 
+/** What a webhook needs besides the name of its scheme. */
+export const requiredFields: Readonly<Record<string, readonly string[]>> = {
+  'google-pubsub': ['audience: https://a.example/', 'service_account: a@b.example'],
+  'aws-sns': ['audience: arn:x'],
+  oidc: ['issuer: https://token.example', 'audience: https://a.example/'],
+  'public-key': ['algorithm: ed25519', 'signature_header: X-Signature', 'public_key_env: A_KEY'],
+}
+
 /** A test for each: what is refused, the files, and the lines that a person reads. */
 export const refuses = (table: Readonly<Record<string, readonly [Files, ...string[]]>>) => {
   for (const [what, [files, ...lines]] of Object.entries(table))

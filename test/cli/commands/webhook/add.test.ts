@@ -10,7 +10,11 @@ import {
   yamlScalar,
   yamlText,
 } from '../../../../cli/config-edit/add-entry.ts'
-import { newWebhook, webhookPresets } from '../../../../cli/commands/webhook/presets.ts'
+import {
+  newWebhook,
+  type WebhookPreset,
+  webhookPresets,
+} from '../../../../cli/commands/webhook/presets.ts'
 import { webhookEntry } from '../../../../cli/commands/webhook/webhook-entry.ts'
 import { DoorwardError } from '../../../../shared/errors.ts'
 import { initHome } from '../../../../shared/home/init-home.ts'
@@ -18,7 +22,7 @@ import { type Home, resolveHome } from '../../../../shared/home/home.ts'
 import { loadConfig } from '../../../../shared/config/load.ts'
 import { readYaml } from '../../../../shared/config/yaml.ts'
 import { secretFault } from '../../../../shared/signatures/secrets.ts'
-import { check } from '../../../support/daemon/config-files.ts'
+import { check, requiredFields } from '../../../support/daemon/config-files.ts'
 import { startDaemon } from '../../../support/daemon/daemon.ts'
 import { filesIn, homeIn, temporaryFolder, temporaryHome } from '../../../support/temporary.ts'
 import { run } from '../../support/cli.ts'
@@ -26,6 +30,13 @@ import { run } from '../../support/cli.ts'
 const readIn = async (home: Home, name: 'webhooks' | 'agents') =>
   readFile(join(home.config, `${name}.yaml`), 'utf8')
 const variables = async (home: Home) => parse(await readFile(home.env, 'utf8'))
+
+/** What only the owner of a webhook knows. */
+const neededOptions = ({ scheme, needs = [] }: WebhookPreset) => ({
+  field: (requiredFields[scheme] ?? [])
+    .filter((line) => needs.some((name) => line.startsWith(name)))
+    .map((line) => line.replace(': ', '=')),
+})
 
 describe('cli: webhook add', () => {
   it('adds to the sample without touching a byte of it, with a secret that it does not print', async () => {
@@ -262,7 +273,7 @@ describe('cli: webhook add', () => {
   it('shows beside an entry without a filter one that fits this sender, and can be used as it is', async () => {
     for (const [name, preset] of Object.entries(webhookPresets)) {
       const { filterExample } = preset
-      const options = { audience: 'a', serviceAccount: 'a@b.example' }
+      const options = neededOptions(preset)
       const { lines } = webhookEntry(newWebhook(preset, options, ['echo']), preset)
       const text = lines.join('\n')
       const used = text.replace(/^( *)# (filter:)\n *#( .*)$/m, '$1$2\n$1$3')
@@ -278,12 +289,7 @@ describe('cli: webhook add', () => {
 
   it('writes an entry of every sender that can be used, and makes a secret that fits', async () => {
     for (const preset of Object.values(webhookPresets)) {
-      const { needs = [] } = preset
-      const options = {
-        ...(needs.includes('audience') && { audience: 'a' }),
-        ...(needs.includes('service_account') && { serviceAccount: 'a@b.example' }),
-        yes: true,
-      }
+      const options = { ...neededOptions(preset), yes: true }
       const { lines, value } = webhookEntry(newWebhook(preset, options, ['echo']), preset)
       const text = `webhooks:\n${lines.map((line) => `  ${line}\n`).join('')}`
       const [webhook] = check({ webhooks: text }).webhooks
@@ -295,6 +301,27 @@ describe('cli: webhook add', () => {
         preset.scheme,
       )
     }
+  })
+
+  it('writes other fields of the entry, also one of a map', async () => {
+    const home = await temporaryHome()
+    const oidc = ['webhook', 'add', 'oidc', '--field']
+    const missing = await run([...oidc, 'issuer=https://token.example'], { home })
+    assert.equal(missing.code, 2)
+    assert.match(missing.stderr, /needs --audience/)
+    const fields = ['issuer=https://token.example', 'audience=a', 'claims.sub=repo:acme/shop']
+    const { code, stderr } = await run([...oidc, fields.join('\n')], { home })
+    assert.notEqual(code, 0)
+    assert.match(stderr, /not an issuer|needs --audience/)
+    const each = fields.flatMap((field) => ['--field', field])
+    const added = await run(['webhook', 'add', 'oidc', ...each], { home })
+    assert.equal(added.code, 0, added.stderr)
+    const webhook = (await loadConfig(home, {})).webhooks.at(-1)
+    assert.deepEqual(webhook?.scheme.forms[0]?.claims, { sub: 'repo:acme/shop' })
+    const unknown = await run(['webhook', 'add', 'hmac', '--field', 'issuerr=x'], { home })
+    assert.match(unknown.stderr, /issuerr/)
+    const shapeless = await run(['webhook', 'add', 'hmac', '--field', 'issuer'], { home })
+    assert.match(shapeless.stderr, /write it as name=value/)
   })
 
   it('says that a sender signs the public address, and takes the place of a token', async () => {

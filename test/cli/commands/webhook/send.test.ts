@@ -9,7 +9,9 @@ import { run } from '../../support/cli.ts'
 
 /** Where `webhook send` can do what the sender does. */
 const signable = schemeNames.filter(
-  (name) => !Object.hasOwn(specialPresets, name) || ['netlify', 'monday'].includes(name),
+  (name) =>
+    !['public-key', 'oidc'].includes(name) &&
+    (!Object.hasOwn(specialPresets, name) || ['netlify', 'monday'].includes(name)),
 )
 
 const secrets: Readonly<Record<string, string>> = {

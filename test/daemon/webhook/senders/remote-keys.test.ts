@@ -1,5 +1,13 @@
 import assert from 'node:assert/strict'
-import { generateKeyPairSync } from 'node:crypto'
+import { generateKeyPairSync, randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { exportJWK, SignJWT } from 'jose'
+import { prove } from '../../../../daemon/webhook/senders/prove.ts'
+import { prepareVerifier, verify } from '../../../../daemon/webhook/signatures/verify.ts'
+import { distinct } from '../../../support/daemon/accepts.ts'
+import { check, webhook } from '../../../support/daemon/config-files.ts'
 import { parseSnsUrl, RemoteKeys } from '../../../../daemon/webhook/senders/remote-keys.ts'
 import { makeCertificates } from '../../../support/servers/private-network.ts'
 
@@ -135,5 +143,150 @@ describe('the certificates of Amazon SNS', () => {
     answer = Buffer.from('{"keys":[]}')
     await assert.rejects(remote.findOfGoogle('one'), refused(/does not have/))
     assert.equal(asked, before + 1)
+  })
+})
+
+describe('a token of any issuer', () => {
+  const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const ed = generateKeyPairSync('ed25519')
+  const now = Math.floor(Date.now() / 1000)
+  const audience = 'https://hooks.example'
+  let server: Server
+  let issuer: string
+  let asked: string[]
+  /** What the issuer answers, in place of what is right. */
+  let answers: Readonly<Record<string, unknown>>
+  let remoteKeys: RemoteKeys
+
+  before(async () => {
+    const jwks = {
+      keys: [
+        { ...(await exportJWK(rsa.publicKey)), kid: 'rsa', use: 'sig' },
+        { ...(await exportJWK(ec.publicKey)), kid: 'ec' },
+        { ...(await exportJWK(ed.publicKey)), kid: 'ed' },
+        { ...(await exportJWK(rsa.publicKey)), kid: 'for-encryption', use: 'enc' },
+        { kty: 'oct', k: 'AAAA', kid: 'secret' },
+        { kty: 'unknown', kid: 'new' },
+        null,
+      ],
+    }
+    server = createServer((request, response) => {
+      const { url = '' } = request
+      asked.push(url)
+      const answer = Object.hasOwn(answers, url)
+        ? answers[url]
+        : url === '/keys'
+          ? jwks
+          : { issuer, jwks_uri: `${issuer}/keys` }
+      if (answer === undefined) response.writeHead(302, { location: '/keys' }).end()
+      else response.end(typeof answer === 'string' ? answer : JSON.stringify(answer))
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  })
+  after(() => server.close())
+  beforeEach(() => {
+    asked = []
+    answers = {}
+    remoteKeys = new RemoteKeys()
+  })
+
+  type Token = { readonly claims?: object; readonly alg?: string; readonly kid?: string }
+  const sign = async ({ claims = {}, alg = 'RS256', kid = 'rsa' }: Token, key = rsa.privateKey) =>
+    new SignJWT({ iss: issuer, aud: audience, exp: now + 60, sub: 'repo:acme/shop', ...claims })
+      .setProtectedHeader({ alg, kid })
+      .sign(key)
+  const accept = async (token: string): Promise<void> => {
+    const fields = `    signature_scheme: oidc\n    issuer: ${issuer}\n    audience: ${audience}\n    claims: { sub: "repo:acme/shop" }\n`
+    const [entry] = check({ webhooks: webhook(fields) }).webhooks
+    assert.ok(entry)
+    const verifier = prepareVerifier(entry.scheme, [])
+    const headers = distinct({ authorization: `Bearer ${token}` })
+    const bytes = Buffer.from('{}')
+    const proof = await prove(verifier, { headers, bytes, nowMs: now * 1000, remoteKeys })
+    verify(bytes, headers, verifier, now * 1000, { method: 'POST', url: '/', proof })
+  }
+
+  it('is accepted by each kind of key, whose address is asked for once', async () => {
+    await accept(await sign({}))
+    await accept(await sign({ alg: 'PS256' }))
+    await accept(await sign({ alg: 'ES256', kid: 'ec' }, ec.privateKey))
+    await accept(await sign({ alg: 'EdDSA', kid: 'ed' }, ed.privateKey))
+    await accept(await sign({ claims: { aud: ['other', audience] } }))
+    assert.deepEqual(asked, ['/.well-known/openid-configuration', '/keys'])
+  })
+
+  it('is refused for another issuer, audience, claim or time', async () => {
+    for (const [claims, reason] of [
+      [{ iss: `${issuer}/` }, /issuer/],
+      [{ aud: 'https://hooks.example/' }, /audience/],
+      [{ aud: ['x'] }, /audience/],
+      [{ aud: undefined }, /audience/],
+      [{ sub: 'repo:acme/shop2' }, /claim sub/],
+      [{ sub: ['repo:acme/shop'] }, /claim sub/],
+      [{ sub: undefined }, /claim sub/],
+      [{ exp: now - 61 }, /expired/],
+      [{ exp: undefined }, /no time/],
+      [{ nbf: now + 120 }, /future/],
+    ] as const)
+      await assert.rejects(accept(await sign({ claims })), refused(reason))
+  })
+
+  it('is refused without a signature, by a secret, and by a key that is not for its algorithm', async () => {
+    const [head = '', claims = ''] = (await sign({})).split('.')
+    const none = Buffer.from('{"alg":"none","kid":"rsa"}').toString('base64url')
+    await assert.rejects(accept(`${none}.${claims}.AA`), refused(/not signed with RS256/))
+    await assert.rejects(accept(`${none}.${claims}.`), refused(/no JWT/))
+    await assert.rejects(accept(`${head}.${claims}.AAAA`), refused(/not match/))
+    for (const publicKey of [
+      rsa.publicKey.export({ type: 'spki', format: 'pem' }).toString(),
+      rsa.publicKey.export({ type: 'spki', format: 'der' }),
+    ]) {
+      const bySecret = await new SignJWT({ iss: issuer, aud: audience, exp: now + 60 })
+        .setProtectedHeader({ alg: 'HS256', kid: 'rsa' })
+        .sign(Buffer.from(publicKey as string))
+      await assert.rejects(accept(bySecret), refused(/not signed with RS256/))
+    }
+    await assert.rejects(accept(await sign({ kid: 'ec' })), refused(/another kind/))
+    const es = await sign({ alg: 'ES256', kid: 'rsa' }, ec.privateKey)
+    await assert.rejects(accept(es), refused(/another kind/))
+    for (const kid of ['for-encryption', 'secret', 'new', 'x', '__proto__'])
+      await assert.rejects(accept(await sign({ kid })), refused(/does not have/))
+    const other = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey
+    await assert.rejects(accept(await sign({}, other)), refused(/not match/))
+  })
+
+  it('waits for an issuer that lies, sends too much, or sends elsewhere', async () => {
+    const discovery = '/.well-known/openid-configuration'
+    const token = await sign({})
+    for (const [lie, detail] of [
+      [
+        { [discovery]: { issuer: 'https://other.example', jwks_uri: `${issuer}/keys` } },
+        /another issuer/,
+      ],
+      [{ [discovery]: { issuer } }, /no https address/],
+      [{ [discovery]: { issuer, jwks_uri: 'http://192.0.2.1/keys' } }, /no https address/],
+      [{ [discovery]: { issuer, jwks_uri: 'file:///etc/passwd' } }, /no https address/],
+      [{ [discovery]: [] }, /another issuer/],
+      [{ [discovery]: 'no JSON' }, /cannot be fetched/],
+      [{ [discovery]: undefined }, /cannot be fetched/],
+      [{ '/keys': randomBytes(5 * 1024 * 1024).toString('hex') }, /too large/],
+      [{ '/keys': undefined }, /cannot be fetched/],
+    ] as const) {
+      answers = lie
+      remoteKeys = new RemoteKeys()
+      await assert.rejects(accept(token), { code: 'unavailable', localDetail: detail })
+    }
+    answers = { '/keys': { keys: 'x' } }
+    remoteKeys = new RemoteKeys()
+    await assert.rejects(accept(token), refused(/does not have/))
+  })
+
+  it('lets no one make the issuer be asked more than six times a minute', async () => {
+    answers = { '/keys': 'no JSON' }
+    const token = await sign({})
+    for (let count = 0; count < 20; count += 1) await assert.rejects(accept(token), unavailable)
+    assert.equal(asked.length, 12)
   })
 })

@@ -15,6 +15,7 @@ import {
   linesOf,
   refuses,
   twoAgents,
+  requiredFields,
   webhook,
   webhookKeys,
 } from '../../../support/daemon/config-files.ts'
@@ -102,9 +103,9 @@ describe('a configuration', () => {
           '    signature_scheme: stripe\n    signature_header: X-Signature\n    signature_algo: sha256\n    signature_prefix: ""\n',
         ),
       },
-      'webhooks.yaml:6:5 webhooks[0].signature_header: cannot be combined with signature_scheme stripe, which defines it (remove it, or write signature_scheme: hmac)',
+      'webhooks.yaml:6:5 webhooks[0].signature_header: cannot be combined with signature_scheme stripe, which defines it (remove it, or write signature_scheme: hmac or public-key)',
       'webhooks.yaml:7:5 webhooks[0].signature_algo: cannot be combined with signature_scheme stripe, which defines it (remove it, or write signature_scheme: hmac)',
-      'webhooks.yaml:8:5 webhooks[0].signature_prefix: cannot be combined with signature_scheme stripe, which defines it (remove it, or write signature_scheme: hmac)',
+      'webhooks.yaml:8:5 webhooks[0].signature_prefix: cannot be combined with signature_scheme stripe, which defines it (remove it, or write signature_scheme: hmac or public-key)',
     ],
     'fields of one sender beside another': [
       {
@@ -112,10 +113,29 @@ describe('a configuration', () => {
           '    signature_scheme: github\n    public_key_env: K\n    verify_token_env: T\n    audience: a\n    confirm: true\n',
         ),
       },
-      'webhooks.yaml:6:5 webhooks[0].public_key_env: cannot be combined with signature_scheme github (it is for discord, sendgrid)',
+      'webhooks.yaml:6:5 webhooks[0].public_key_env: cannot be combined with signature_scheme github (it is for discord, sendgrid, public-key)',
       'webhooks.yaml:7:5 webhooks[0].verify_token_env: cannot be combined with signature_scheme github (it is for meta, whatsapp)',
-      'webhooks.yaml:8:5 webhooks[0].audience: cannot be combined with signature_scheme github (it is for google-pubsub, aws-sns, monday)',
+      'webhooks.yaml:8:5 webhooks[0].audience: cannot be combined with signature_scheme github (it is for google-pubsub, aws-sns, oidc, monday)',
       'webhooks.yaml:9:5 webhooks[0].confirm: cannot be combined with signature_scheme github (it is for asana, aws-sns)',
+    ],
+    'a key pair and an issuer of which too little is said': [
+      { webhooks: webhook('    signature_scheme: public-key\n') },
+      'webhooks.yaml:5:5 webhooks[0].signature_scheme: public-key needs algorithm (write what the sender documents)',
+      'webhooks.yaml:5:5 webhooks[0].signature_scheme: public-key needs signature_header (write what the sender documents)',
+      'webhooks.yaml:5:5 webhooks[0].signature_scheme: public-key needs public_key_env (name the variable with the public key of the sender)',
+    ],
+    'an issuer by plain http or with a query': [
+      {
+        webhooks: webhook(
+          '    signature_scheme: oidc\n    audience: a\n    issuer: http://token.example\n',
+        ),
+      },
+      'webhooks.yaml:7:5 webhooks[0].issuer: not an issuer: an https address (http on this machine) without a query',
+    ],
+    'a token of any issuer': [
+      { webhooks: webhook('    signature_scheme: oidc\n') },
+      'webhooks.yaml:5:5 webhooks[0].signature_scheme: oidc needs issuer (an issuer signs tokens for others, too: write whose they are, and whom they are for)',
+      'webhooks.yaml:5:5 webhooks[0].signature_scheme: oidc needs audience (an issuer signs tokens for others, too: write whose they are, and whom they are for)',
     ],
     'a secret where the sender has a key pair': [
       { webhooks: webhook('    signature_scheme: discord\n    secret_env: S\n') },
@@ -133,10 +153,8 @@ describe('a configuration', () => {
 
   it('knows every scheme by its name, and svix as standard-webhooks', () => {
     for (const name of [...schemeNames, 'svix'] as const) {
-      const account = name === 'google-pubsub' ? '    service_account: a@b.example\n' : ''
-      const hasAudience = name === 'google-pubsub' || name === 'aws-sns'
-      const expected = hasAudience ? `    audience: https://a.example/\n${account}` : ''
-      const entry = webhook(`    signature_scheme: ${name}\n${expected}`)
+      const lines = (requiredFields[name] ?? []).map((line) => `    ${line}\n`).join('')
+      const entry = webhook(`    signature_scheme: ${name}\n${lines}`)
       const [given] = check({ webhooks: entry }).webhooks
       assert.equal(given?.scheme.name, name === 'svix' ? 'standard-webhooks' : name)
     }
