@@ -13,7 +13,7 @@ import { readEvent, readStatus } from './parse-status.ts'
 /** How far the stream was read; without an id, nothing has come yet from this run of the daemon. */
 export type StreamPosition = { readonly startedAt: string; readonly lastEventId?: string }
 
-type ConnectionListener = {
+export type ConnectionListener = {
   readonly onConnected: (daemon: DaemonFile) => void
   readonly onStatus: (status: Status) => void
   readonly onEvent: (event: EventRecord) => void
@@ -26,8 +26,10 @@ type ConnectionListener = {
 const lateMs = 1200
 const limitMs = 30_000
 const maxMessageCharacters = 4 * 1024 * 1024
-/** How often to check a daemon that sends no events. */
-const checkMs = 5000
+/** A daemon that is silent for longer is asked for its status: its heartbeat comes every 15 s. */
+export const defaultSilentMs = 45_000
+/** How old a status may become while nothing happens: a program or a file may have gone without an event. */
+const oldMs = 110_000
 
 /** One connection to the daemon, from hello to its end. Throws why it ended. */
 export const followOnce = async (
@@ -35,6 +37,7 @@ export const followOnce = async (
   signal: AbortSignal,
   last: StreamPosition | undefined,
   listener: ConnectionListener,
+  silentMs: number,
 ): Promise<void> => {
   const closing = new AbortController()
   const connection = AbortSignal.any([signal, closing.signal])
@@ -45,7 +48,7 @@ export const followOnce = async (
     const stream = await openStream(client, connection, last, listener)
     stopTimers()
     listener.onConnected(client.daemon)
-    await listen(client, stream, connection, listener)
+    await listen(client, stream, connection, listener, silentMs)
   } finally {
     stopTimers()
     closing.abort()
@@ -98,18 +101,22 @@ const openStream = async (
   return stream
 }
 
-/** Reads the stream, and asks for the status after each event and now and then: the daemon may hang. */
+/**
+ * Reads the stream, and asks for the status after each event, when it is old, and when the daemon is silent:
+ * it may hang. While nothing happens, only the heartbeat wakes this process.
+ */
 const listen = async (
   client: Client,
   stream: IncomingMessage,
   signal: AbortSignal,
   { onStatus, onEvent, onPosition, onSilent }: ConnectionListener,
+  silentMs: number,
 ): Promise<void> => {
   const { pid, startedAt } = client.daemon
   const reportSilence = () =>
     onSilent(new DoorwardError('daemon-silent', `the daemon (pid ${pid}) does not answer`))
   const status = pollStatus(client, signal, { onStatus, onLate: reportSilence })
-  const timer = setInterval(status.refresh, checkMs)
+  const silence = setInterval(status.refresh, silentMs)
   const parser = createParser({
     maxBufferSize: maxMessageCharacters,
     onEvent: ({ id, data }) => {
@@ -119,11 +126,12 @@ const listen = async (
       status.refresh()
     },
     // A comment with text hints at a change of the status; the heartbeat is an empty comment.
-    onComment: (text) => text !== '' && status.refresh(),
+    onComment: (text) => (text !== '' || status.isOld()) && status.refresh(),
   })
   const read = async (): Promise<never> => {
     const decoder = new TextDecoder()
     for await (const chunk of stream as AsyncIterable<Buffer>) {
+      silence.refresh()
       parser.feed(decoder.decode(chunk, { stream: true }))
     }
     throw new DoorwardError('daemon-unreachable', 'the daemon closed the event stream')
@@ -132,13 +140,14 @@ const listen = async (
   try {
     await Promise.race([read(), status.failed])
   } finally {
-    clearInterval(timer)
+    clearInterval(silence)
   }
 }
 
 type StatusPoller = {
   /** Asks for the status, now or as soon as the pause between two requests is over. */
   readonly refresh: () => void
+  readonly isOld: () => boolean
   /** Rejects when a status request fails. */
   readonly failed: Promise<never>
 }
@@ -150,6 +159,7 @@ type StatusListener = {
 }
 
 const pauseMs = 250
+const maxPauseMs = 5000
 const statusLateMs = 3000
 const statusLimitMs = 10_000
 const maxBytes = 4 * 1024 * 1024
@@ -165,6 +175,8 @@ const pollStatus = (
 ): StatusPoller => {
   let isWanted = false
   let isRunning = false
+  let askedAt = 0
+  let nextAt = 0
   let fail: (error: unknown) => void = () => undefined
   const failed = new Promise<never>((_, reject) => {
     fail = reject
@@ -172,16 +184,18 @@ const pollStatus = (
   failed.catch(() => undefined)
   const run = async (): Promise<void> => {
     while (isWanted && !signal.aborted) {
+      const waitMs = nextAt - performance.now()
+      if (waitMs > 0) await delay(waitMs, undefined, { signal })
       isWanted = false
-      const askedAt = performance.now()
+      askedAt = performance.now()
       const late = setTimeout(onLate, statusLateMs)
       try {
         onStatus(await requestStatus(client, signal))
       } finally {
         clearTimeout(late)
       }
-      const slowMs = 4 * (performance.now() - askedAt)
-      await delay(Math.min(checkMs, Math.max(pauseMs, slowMs)), undefined, { signal })
+      const now = performance.now()
+      nextAt = now + Math.min(maxPauseMs, Math.max(pauseMs, 4 * (now - askedAt)))
     }
   }
   return {
@@ -195,6 +209,7 @@ const pollStatus = (
           isRunning = false
         })
     },
+    isOld: () => performance.now() - askedAt > oldMs,
     failed,
   }
 }

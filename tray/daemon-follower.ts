@@ -4,7 +4,12 @@ import type { DaemonFile, EventRecord, Status } from '../shared/api.ts'
 import { readDaemonFile } from '../shared/client/discovery.ts'
 import type { DoorwardError } from '../shared/errors.ts'
 import type { Home } from '../shared/home/home.ts'
-import { followOnce, type StreamPosition } from './daemon-connection.ts'
+import {
+  type ConnectionListener,
+  defaultSilentMs,
+  followOnce,
+  type StreamPosition,
+} from './daemon-connection.ts'
 import { type ConnectionLoss, describeLoss } from './daemon-state.ts'
 
 /*
@@ -25,13 +30,17 @@ const minRetryMs = 500
 const maxRetryMs = 30_000
 const successorMs = 100
 
-/** Follows the daemon of a home until the signal: connects, reads, and connects again. */
+/**
+ * Follows the daemon of a home until the signal: connects, reads, and connects again. Tests may have less
+ * patience with a silent daemon.
+ */
 export const follow = async (
   home: Home,
   follower: Follower,
   signal: AbortSignal,
+  silentMs = defaultSilentMs,
 ): Promise<void> => {
-  const loop = new FollowLoop(home, follower, signal)
+  const loop = new FollowLoop(home, follower, signal, silentMs)
   while (!signal.aborted) await loop.attempt()
 }
 
@@ -39,13 +48,15 @@ class FollowLoop {
   readonly #home: Home
   readonly #follower: Follower
   readonly #signal: AbortSignal
+  readonly #silentMs: number
   #retryMs = minRetryMs
   #position: StreamPosition | undefined
 
-  constructor(home: Home, follower: Follower, signal: AbortSignal) {
+  constructor(home: Home, follower: Follower, signal: AbortSignal, silentMs: number) {
     this.#home = home
     this.#follower = follower
     this.#signal = signal
+    this.#silentMs = silentMs
   }
 
   /** Connects once, stays connected as long as possible, and waits until the next attempt is due. */
@@ -86,7 +97,7 @@ class FollowLoop {
       if (silence === error) this.#follower.onLost(loss)
     }
     try {
-      return await followOnce(this.#home, signal, this.#position, {
+      const listener: ConnectionListener = {
         onConnected,
         onStatus: (status) => {
           silence = undefined
@@ -101,7 +112,8 @@ class FollowLoop {
           silence = error
           void reportSilence(error)
         },
-      })
+      }
+      return await followOnce(this.#home, signal, this.#position, listener, this.#silentMs)
     } catch (error) {
       return error
     } finally {

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
 import { fileURLToPath } from 'node:url'
 import type { Home } from '../../shared/home/home.ts'
-import { startDaemon } from '../support/daemon/daemon.ts'
+import { startFakeDaemon, statusWith } from '../support/daemon/fake-daemon.ts'
 import { type Desktop, describeOnLinux, startDesktop } from '../support/desktop/desktop.ts'
 import { temporaryHome } from '../support/temporary.ts'
 import { type RunningTray, startTray } from '../support/desktop/tray.ts'
@@ -40,17 +41,23 @@ describeOnLinux('the tray with a daemon in trouble', () => {
   })
 
   it('says that it hangs, with another icon, and shows it again when it answers', async () => {
-    const daemon = await startDaemon({ home })
+    const daemon = await startFakeDaemon(home, statusWith())
     start()
     await untilStatus('Ready')
     await desktop.untilPicture('idle')
-    daemon.process.kill('SIGSTOP')
-    await untilStatus(`The daemon (pid ${daemon.process.pid}) does not answer · last seen `)
+    let held: ServerResponse | undefined
+    daemon.misbehave = (path, response) => {
+      if (path === '/status') held = response
+      return path === '/status'
+    }
+    // Without an event it is asked once it has been silent for 45 s.
+    daemon.send({})
+    await untilStatus(`The daemon (pid ${process.pid}) does not answer · last seen `)
     await desktop.untilPicture('unreachable')
-    daemon.process.kill('SIGCONT')
+    daemon.misbehave = undefined
+    held?.writeHead(200).end(JSON.stringify(daemon.status))
     await untilStatus('Ready')
     await desktop.untilPicture('idle')
-    await daemon.stop()
   })
 
   it('names the program that has the port, and starts the daemon by a click when the port is free', async () => {

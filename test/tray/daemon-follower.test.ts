@@ -16,8 +16,8 @@ const absent = 'Daemon not running'
 let home: Home
 let followed: Followed | undefined
 
-const followHome = (): Followed => {
-  followed = startFollowing(home)
+const followHome = (silentMs?: number): Followed => {
+  followed = startFollowing(home, silentMs)
   return followed
 }
 
@@ -136,7 +136,7 @@ describe('following a daemon that hangs', () => {
 
   it('reports it, and immediately when it answers again', async () => {
     const daemon = await startDaemon({ home })
-    const { untilHeard } = followHome()
+    const { untilHeard } = followHome(500)
     await untilHeard('up')
     daemon.process.kill('SIGSTOP')
     await untilHeard(`The daemon (pid ${daemon.process.pid}) does not answer`)
@@ -222,6 +222,21 @@ describe('following a daemon that answers what it should not', () => {
     await until(() => events.length === 5001 && statuses.at(-1)?.url === 'last')
     const most = 2 + (performance.now() - began) / 250
     assert.ok(daemon.asked('/status') - asked <= most)
+  })
+})
+
+describe('following a daemon that does nothing', () => {
+  it('asks for nothing while its heartbeat comes, and again when it does not', async () => {
+    const daemon = await startFakeDaemon(home, statusWith())
+    const { events, until, untilHeard } = followHome(500)
+    await untilHeard('up')
+    const asked = daemon.asked('/status')
+    for (let count = 0; count < 100; count += 1) daemon.beat()
+    daemon.send(eventWith())
+    await until(() => events.length === 1)
+    assert.equal(daemon.asked('/status'), asked)
+    // The event asks once, and the silence after it once more.
+    await daemon.untilAsked('/status', asked + 2)
   })
 })
 

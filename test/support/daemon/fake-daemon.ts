@@ -30,6 +30,8 @@ export type FakeDaemon = {
   readonly answers: Map<string, object>
   /** Sends one message to everyone who follows the stream. */
   readonly send: (event: unknown) => void
+  /** Sends the heartbeat to them. */
+  readonly beat: () => void
   /** Ends every connection and takes new ones. */
   readonly hangUp: () => void
   /** Ends without a goodbye, as after `kill -9`; `run/daemon.json` stays. */
@@ -100,6 +102,9 @@ export const startFakeDaemon = async (home: Home, status: unknown): Promise<Fake
       messages += 1
       for (const stream of streams)
         stream.write(`event: event\nid: ${messages}\ndata: ${JSON.stringify(event)}\n\n`)
+    },
+    beat: () => {
+      for (const stream of streams) stream.write(':\n\n')
     },
     die: async () => {
       const closed = once(server, 'close')

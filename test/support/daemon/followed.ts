@@ -17,7 +17,7 @@ export type Followed = {
 }
 
 /** Follows the daemon of a home until it is stopped. */
-export const startFollowing = (home: Home): Followed => {
+export const startFollowing = (home: Home, silentMs?: number): Followed => {
   const news = new EventEmitter()
   const heard: string[] = []
   const statuses: Status[] = []
@@ -41,6 +41,7 @@ export const startFollowing = (home: Home): Followed => {
       onLost: ({ reason }) => hear(reason),
     },
     stopping.signal,
+    silentMs,
   )
   const until = async (is: () => boolean): Promise<void> => {
     const signal = AbortSignal.timeout(15_000)
