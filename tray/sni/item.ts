@@ -122,9 +122,9 @@ const createItem = (getShown: () => TrayState): ServedObject => {
   const text = (value: string) => () => variant('s', value)
   return {
     [itemInterface]: {
-      // ItemIsMenu makes any click open the menu, so these do nothing.
+      // Without Activate every panel opens the menu on a click: some take an empty answer as done, or
+      // wait for a second click, whatever ItemIsMenu says.
       methods: {
-        Activate: nothing,
         SecondaryActivate: nothing,
         ContextMenu: nothing,
         Scroll: { takes: 'is', gives: '', run: () => [] },

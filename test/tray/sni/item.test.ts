@@ -58,7 +58,7 @@ describeOnLinux('the icon of the tray itself', () => {
     else process.env['DBUS_SESSION_BUS_ADDRESS'] = usual
   })
 
-  it('serves picture and tool tip, and changes them', async () => {
+  it('serves picture and tool tip, and changes them, and leaves a click to the panel', async () => {
     const name = await show([], 'Doorward: <b>Ready')
     assert.equal(name, `${itemName}-${process.pid}-1`)
     const all = (await ask(name, 'GetAll', itemName)) as Map<string, Variant>
@@ -76,6 +76,12 @@ describeOnLinux('the icon of the tray itself', () => {
     )
     assert.deepEqual(value('ToolTip'), ['', [], 'Doorward: <b>Ready', ''])
     assert.deepEqual([value('Status'), value('ItemIsMenu')], ['Active', true])
+
+    const activate = { destination: name, path: '/StatusNotifierItem', interface: itemName }
+    await assert.rejects(
+      bus.call({ ...activate, member: 'Activate', signature: 'ii', body: [1, 1] }),
+      { code: 'org.freedesktop.DBus.Error.UnknownMethod' },
+    )
 
     const changed = new Promise<void>((resolve, reject) => {
       bus.onSignal({ interface: itemName, member: 'NewToolTip' }, () => resolve()).catch(reject)
