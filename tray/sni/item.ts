@@ -30,7 +30,13 @@ export const startStatusNotifier = async (
   const bus = await Bus.connect().catch(() => undefined)
   if (!bus) throw noDesktopError('there is no session bus')
   let shown = state
-  const menu = new MenuObject(state.rows, onClick)
+  // Plasma reads a submenu when it opens, and places it before it knows its size: off screen. It reads one
+  // that has changed at once; the signal must follow the answer.
+  const menu = new MenuObject(state.rows, onClick, (submenus) =>
+    queueMicrotask(() => {
+      for (const id of submenus) bus.emit(menuPath, menuInterface, 'LayoutUpdated', 'ui', [1, id])
+    }),
+  )
   bus.serve(menuPath, menu.object)
   bus.serve(
     itemPath,

@@ -20,14 +20,25 @@ type Item = { readonly id: number; readonly row: Row; readonly items: readonly I
 
 const root = 0
 
-/** A menu of these rows; `onClick` gets a row that can be clicked and was. */
+/**
+ * A menu of these rows; `onClick` gets a row that can be clicked and was. `onPartRead` gets the numbers of the
+ * submenus that a panel has not read with the rest: see `LayoutUpdated` in `item.ts`.
+ */
 export class MenuObject {
   readonly object: ServedObject
   #items = new Map<number, Item>()
   readonly #onClick: (row: Row) => void
+  readonly #onPartRead: (submenus: readonly number[]) => void
+  /** Names on the bus. */
+  readonly #partReaders = new Set<string>()
 
-  constructor(rows: readonly Row[], onClick: (row: Row) => void) {
+  constructor(
+    rows: readonly Row[],
+    onClick: (row: Row) => void,
+    onPartRead: (submenus: readonly number[]) => void = () => undefined,
+  ) {
     this.#onClick = onClick
+    this.#onPartRead = onPartRead
     this.#items = toItems(rows)
     this.object = {
       [menuInterface]: {
@@ -74,10 +85,10 @@ export class MenuObject {
       GetLayout: {
         takes: 'iias',
         gives: 'u(ia{sv}av)',
-        run: ([id, depth, names]) => [
-          1,
-          toLayout(this.#getItem(id), Number(depth), toTexts(names)),
-        ],
+        run: ([id, depth, names], sender) => {
+          if (id === root && depth === 1) this.#reportPart(sender)
+          return [1, toLayout(this.#getItem(id), Number(depth), toTexts(names))]
+        },
       },
       GetGroupProperties: {
         takes: 'aias',
@@ -100,6 +111,14 @@ export class MenuObject {
       AboutToShow: { takes: 'i', gives: 'b', run: () => [false] },
       AboutToShowGroup: { takes: 'ai', gives: 'aiai', run: () => [[], []] },
     }
+  }
+
+  /** Once for each panel, so that none can turn it into a loop. */
+  #reportPart(reader: string): void {
+    if (this.#partReaders.has(reader)) return
+    this.#partReaders.add(reader)
+    const submenus = [...this.#items.values()].filter(({ id, row }) => id !== root && row.rows)
+    this.#onPartRead(submenus.map(({ id }) => id))
   }
 
   #eventMethods(): Readonly<Record<string, ServedMethod>> {

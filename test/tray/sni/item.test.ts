@@ -109,6 +109,22 @@ describeOnLinux('the icon of the tray itself', () => {
     assert.deepEqual(clicked, [quit])
   })
 
+  it('reports its submenus as changed to a panel that has read the first level alone', async () => {
+    const name = await show([{ text: 'More', rows: [quit] }], '')
+    const menu = { path: '/MenuBar', interface: 'com.canonical.dbusmenu' }
+    const updated = new Promise<readonly unknown[]>((resolve, reject) => {
+      bus.onSignal({ ...menu, member: 'LayoutUpdated' }, ({ body }) => resolve(body)).catch(reject)
+    })
+    await bus.call({
+      ...menu,
+      destination: name,
+      member: 'GetLayout',
+      signature: 'iias',
+      body: [0, 1, []],
+    })
+    assert.deepEqual(await updated, [1, 1])
+  })
+
   it('ends when the session bus dies, and cannot start without one', async () => {
     await show([quit], '')
     await Promise.all(children.map(end))

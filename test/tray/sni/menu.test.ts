@@ -17,11 +17,22 @@ const rowsWith = (unseen: Partial<Row> = {}): readonly Row[] => [
 
 const begin = () => {
   const clicked: string[] = []
-  const menu = new MenuObject(rowsWith(), ({ text }) => clicked.push(text))
-  const call = (member: string, signature: string, body: unknown[]): readonly unknown[] => {
+  const unread: (readonly number[])[] = []
+  const menu = new MenuObject(
+    rowsWith(),
+    ({ text }) => clicked.push(text),
+    (submenus) => unread.push(submenus),
+  )
+  const call = (
+    member: string,
+    signature: string,
+    body: unknown[],
+    sender = ':1.1',
+  ): readonly unknown[] => {
     const message: Message = {
       type: 'call',
       serial: 1,
+      sender,
       interface: menuInterface,
       member,
       signature,
@@ -32,7 +43,7 @@ const begin = () => {
     writeValues(answer.signature, answer.body)
     return answer.body
   }
-  return { menu, call, clicked }
+  return { menu, call, clicked, unread }
 }
 
 describe('the menu on the bus', () => {
@@ -81,6 +92,15 @@ describe('the menu on the bus', () => {
     ])
     assert.deepEqual(call('GetProperty', 'is', [1, 'label']), [variant('s', 'Ready')])
     assert.deepEqual(call('AboutToShow', 'i', [3]), [false])
+  })
+
+  it('names the submenus to each panel that reads the first level alone, once', () => {
+    const { call, unread } = begin()
+    call('GetLayout', 'iias', [0, -1, []])
+    call('GetLayout', 'iias', [3, 1, []])
+    assert.deepEqual(unread, [])
+    for (const sender of [':1.7', ':1.7', ':1.8']) call('GetLayout', 'iias', [0, 1, []], sender)
+    assert.deepEqual(unread, [[3], [3]])
   })
 
   it('reports clicks on visible, enabled rows only', () => {
