@@ -210,6 +210,13 @@ describeWithBothPrograms('the tray on a desktop', (program) => {
     assert.equal(await tray.ended, 0)
   })
 
+  it('has our name as its title, which panels show and screen readers say', async () => {
+    await startFakeDaemon(home, statusWith())
+    start()
+    await untilStatus('Ready')
+    assert.equal(await desktop.title(), 'Doorward')
+  })
+
   it('runs only its own copy of the tray program', async () => {
     await startFakeDaemon(home, statusWith())
     const planted = await temporaryFolder()
@@ -221,12 +228,15 @@ describeWithBothPrograms('the tray on a desktop', (program) => {
     await untilStatus('Ready')
     await first.stop()
 
-    const staged = join(home.run, 'tray', '2.1.4', 'tray_linux_release')
-    const whole = await readFile(staged)
-    await truncate(staged, 10)
+    const staged = ['tray_linux_release', 'Doorward'].map((name) =>
+      join(home.run, 'tray', '2.1.4', name),
+    )
+    const readStaged = async () => Promise.all(staged.map((path) => readFile(path)))
+    const whole = await readStaged()
+    for (const path of staged) await truncate(path, 10)
     start(desktop.env, planted)
     await untilStatus('Ready')
-    assert.deepEqual(await readFile(staged), whole)
+    assert.deepEqual(await readStaged(), whole)
     await assert.rejects(readFile(proof), { code: 'ENOENT' })
   })
 })

@@ -1,11 +1,18 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { constants, createReadStream } from 'node:fs'
-import { chmod, copyFile, lstat, mkdir, rename, unlink } from 'node:fs/promises'
+import { chmod, copyFile, lstat, mkdir, rename, unlink, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
 import { systrayPrograms, systrayVersion } from '../../shared/runtime.ts'
+
+/*
+ * On Linux panels show the file name of the program, and screen readers say it. So the program is there under
+ * our name, and where systray2 looks for it is a script that becomes the program.
+ */
+const shownName = 'Doorward'
+const launcher = `#!/bin/sh\nexec "\${0%/*}/${shownName}"\n`
 
 /**
  * Copies the program of systray2 into a private folder to where systray2 looks for it, which is its
@@ -17,8 +24,24 @@ export const stageProgram = async (copyDir: string): Promise<void> => {
     throw new DoorwardError('tray-failed', `there is no tray program for ${process.platform}`)
   const systray = dirname(createRequire(import.meta.url).resolve('systray2'))
   const folder = join(copyDir, systrayVersion)
+  const copy = async (to: string) => {
+    const source = join(systray, 'traybin', name)
+    await copyFile(source, to, constants.COPYFILE_EXCL)
+    if ((await hashFile(to)) !== sha256)
+      throw new DoorwardError(
+        'tray-failed',
+        `${source} is not the program that this version was built with`,
+        { hint: 'install doorward again: npm ci' },
+      )
+  }
   try {
-    await stageFile(join(systray, 'traybin', name), sha256, folder, name)
+    await mkdir(folder, { recursive: true, mode: 0o700 })
+    await chmod(folder, 0o700)
+    if (process.platform !== 'linux') return await stageFile(join(folder, name), sha256, copy)
+    await stageFile(join(folder, shownName), sha256, copy)
+    await stageFile(join(folder, name), toHash(launcher), async (to) =>
+      writeFile(to, launcher, { flag: 'wx' }),
+    )
   } catch (error) {
     if (error instanceof DoorwardError) throw error
     throw new DoorwardError(
@@ -29,29 +52,16 @@ export const stageProgram = async (copyDir: string): Promise<void> => {
   }
 }
 
-/**
- * Puts an executable copy of a file at `folder/name`, atomically and in a private folder (0700). The
- * source may be read-only and not executable. Throws `tray-failed` when its hash is not the pinned one.
- */
+/** Puts an executable file there, atomically, unless one with this hash is there. */
 const stageFile = async (
-  source: string,
+  target: string,
   sha256: string,
-  folder: string,
-  name: string,
+  create: (path: string) => Promise<void>,
 ): Promise<void> => {
-  const target = join(folder, name)
-  await mkdir(folder, { recursive: true, mode: 0o700 })
-  await chmod(folder, 0o700)
   if (await isStaged(target, sha256)) return
-  const temporary = join(folder, `${name}.${randomBytes(6).toString('hex')}.tmp`)
+  const temporary = `${target}.${randomBytes(6).toString('hex')}.tmp`
   try {
-    await copyFile(source, temporary, constants.COPYFILE_EXCL)
-    if ((await hashFile(temporary)) !== sha256)
-      throw new DoorwardError(
-        'tray-failed',
-        `${source} is not the program that this version was built with`,
-        { hint: 'install doorward again: npm ci' },
-      )
+    await create(temporary)
     await chmod(temporary, 0o700)
     await rename(temporary, target)
   } catch (error) {
@@ -59,6 +69,8 @@ const stageFile = async (
     throw error
   }
 }
+
+const toHash = (text: string): string => createHash('sha256').update(text).digest('hex')
 
 /** A copy of an earlier start may be truncated, replaced or a link. */
 const isStaged = async (path: string, sha256: string): Promise<boolean> => {
@@ -84,7 +96,8 @@ export type TrayProgram = 'packaged' | 'own'
 
 /**
  * Which of the two to try, in this order. On Linux the packaged program needs an x86-64 processor, an X
- * display and GTK; the tray itself needs a session bus with a StatusNotifierItem panel. The variable
+ * display and GTK; the tray itself needs a session bus with a StatusNotifierItem panel. On Plasma that panel
+ * is always there, and opens a submenu of the packaged program off the screen at first. The variable
  * `DOORWARD_TRAY_PROGRAM=own` or `packaged` chooses one.
  */
 export const trayProgramsFor = (
@@ -95,5 +108,7 @@ export const trayProgramsFor = (
   if (platform !== 'linux') return ['packaged']
   const wanted = env['DOORWARD_TRAY_PROGRAM']
   if (wanted === 'own' || wanted === 'packaged') return [wanted]
-  return arch === 'x64' && env['DISPLAY'] ? ['packaged', 'own'] : ['own']
+  if (arch !== 'x64' || !env['DISPLAY']) return ['own']
+  const isPlasma = (env['XDG_CURRENT_DESKTOP'] ?? '').split(':').includes('KDE')
+  return isPlasma ? ['own', 'packaged'] : ['packaged', 'own']
 }

@@ -37,6 +37,8 @@ export type Desktop = {
   readonly env: Record<string, string>
   /** The process id of the tray program whose icon was registered last. */
   readonly iconProcess: () => Promise<number>
+  /** The title of that icon. */
+  readonly title: () => Promise<string>
   /** Waits until the icon has a picture, whichever. */
   readonly untilIcon: () => Promise<void>
   /** Waits until the icon is the picture of this state. */
@@ -298,6 +300,7 @@ const playPanel = async (bus: MessageBus, options: DesktopOptions) => {
         if (!/disconnected/.test(String(error))) throw error
       })
     },
+    title: async () => property('Title'),
     untilIcon: async () => {
       await until(async () => (await property('IconName')) || (await property('IconPixmap')))
     },

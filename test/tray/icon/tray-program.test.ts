@@ -7,6 +7,7 @@ describe('the programs for the icon', () => {
     ['an X display', 'linux', 'x64', display, ['packaged', 'own']],
     ['Wayland alone', 'linux', 'x64', { WAYLAND_DISPLAY: 'wayland-0' }, ['own']],
     ['an empty DISPLAY', 'linux', 'x64', { DISPLAY: '' }, ['own']],
+    ['Plasma', 'linux', 'x64', { ...display, XDG_CURRENT_DESKTOP: 'KDE' }, ['own', 'packaged']],
     ['an ARM processor', 'linux', 'arm64', display, ['own']],
     ['macOS', 'darwin', 'arm64', {}, ['packaged']],
     ['Windows', 'win32', 'x64', {}, ['packaged']],
