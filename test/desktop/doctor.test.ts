@@ -3,6 +3,7 @@ import { type Desktop, describeOnLinux, startDesktop } from '../support/desktop/
 import { examined } from '../support/daemon/doctor.ts'
 import { temporaryHome } from '../support/temporary.ts'
 import { startFakeDaemon, statusWith } from '../support/daemon/fake-daemon.ts'
+import { playXTray } from '../support/desktop/x-tray.ts'
 import { startTray } from '../support/desktop/tray.ts'
 
 describeOnLinux('doctor in a desktop session', () => {
@@ -33,6 +34,13 @@ describeOnLinux('doctor in a desktop session', () => {
   it('does not count a list of icons without a panel', async () => {
     desktop = await startDesktop({ panel: 'watcher-only' })
     assert.equal((await look()).at(-2), 'host warning')
+  })
+
+  it('finds an older panel, of the X server', async () => {
+    desktop = await startDesktop({ panel: 'absent' })
+    const leave = await playXTray(desktop.env['DISPLAY'] ?? '')
+    assert.equal((await look()).at(-2), 'host ok')
+    await leave()
   })
 
   it('finds the tray of this home', async () => {

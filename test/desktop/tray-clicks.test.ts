@@ -17,6 +17,7 @@ import {
   startDesktop,
 } from '../support/desktop/desktop.ts'
 import { eventWith, startFakeDaemon, statusWith } from '../support/daemon/fake-daemon.ts'
+import { examined } from '../support/daemon/doctor.ts'
 import { type FakePrograms, startFakePrograms } from '../support/desktop/fake-programs.ts'
 import { temporaryHome } from '../support/temporary.ts'
 import { type RunningTray, startTray } from '../support/desktop/tray.ts'
@@ -222,6 +223,11 @@ describeOnLinux('a click in the tray', () => {
       await desktop.click('\u2003 Start at login')
       await untilRow('✓ Start at login')
       assert.equal((await entries()).length, 1)
+      const { of } = await examined(home, desktop.env)
+      assert.deepEqual(
+        of('autostart').map(({ detail }) => detail),
+        ['it starts at login, and starts the daemon'],
+      )
       await desktop.click('✓ Start at login')
       await untilRow('\u2003 Start at login')
       assert.deepEqual(await entries(), [])

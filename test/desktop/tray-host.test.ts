@@ -83,7 +83,10 @@ describeWithBothPrograms('a panel that shows the icon', (program) => {
     )
     await assert.rejects(
       watch({ XDG_CURRENT_DESKTOP: 'ubuntu:GNOME' }),
-      /GNOME shows no tray icons/,
+      (error) =>
+        error instanceof DoorwardError &&
+        /GNOME shows no tray icons/.test(error.message) &&
+        /gnome-shell-extension-appindicator .*doorward tray --wait/.test(error.hint ?? ''),
     )
   })
 

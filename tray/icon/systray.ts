@@ -268,7 +268,7 @@ export const toTrayError = (
       hint: 'Debian, Ubuntu: sudo apt install libayatana-appindicator3-1; Fedora: sudo dnf install libappindicator-gtk3; Arch: sudo pacman -S libappindicator-gtk3',
     })
   if (/cannot open display|unable to open display/i.test(stderr)) return noDesktopError()
-  if (isForeignProcessor(ending))
+  if (isForeignProcessor(ending) || /\bexec format error\b/i.test(stderr))
     return new DoorwardError(
       'tray-wrong-processor',
       `the tray program is built for x86-64 and does not run on ${arch}`,

@@ -86,6 +86,7 @@ export const checkAutostart = async (home: Home): Promise<Check[]> => {
       const isBroken = code === 'login-item-program-missing'
       return (isBroken ? atLogin.error : atLogin.warning)('at login', detail, hint)
     })
+  if (!daemon && tray) return [atLogin.ok('tray', 'it starts at login, and starts the daemon')]
   if (!daemon)
     return [
       atLogin.skipped('daemon', 'it does not start at login; doorward daemon install changes that'),

@@ -9,6 +9,7 @@ import { findProgram } from '../../../shared/agents/detect.ts'
 import type { Config } from '../../../shared/config/load.ts'
 import type { Home } from '../../../shared/home/home.ts'
 import { isAlive } from '../../../shared/home/lock.ts'
+import { gnomeExtensionHint, hasXTray, isGnomeSession } from '../../../shared/panels.ts'
 import { systrayPrograms } from '../../../shared/runtime.ts'
 import { type Check, checksFor } from '../../../shared/api-checks.ts'
 
@@ -24,6 +25,9 @@ type DesktopFacts = {
   readonly hasBus: boolean
   /** Undefined if the session bus cannot be asked. */
   readonly hasHost: boolean | undefined
+  /** An older panel, which only the packaged program can use; undefined if the X server does not answer. */
+  readonly hasXHost: boolean | undefined
+  readonly isGnome: boolean
   readonly hasNotifications: boolean | undefined
   readonly hasLibrary: boolean
 }
@@ -31,10 +35,11 @@ type DesktopFacts = {
 /** Collects what the tray needs of this machine and this session. */
 export const collectDesktop = async (home: Home, env: NodeJS.ProcessEnv): Promise<DesktopFacts> => {
   const address = findBusAddress(env)
-  const [program, pid, hasPanel, hasNotifications] = await Promise.all([
+  const [program, pid, hasPanel, hasXHost, hasNotifications] = await Promise.all([
     collectProgram(),
     readTrayPid(home),
     address === undefined ? undefined : hasHost(address, env),
+    process.platform === 'linux' ? hasXTray(env) : undefined,
     address === undefined ? undefined : canStart('org.freedesktop.Notifications', address, env),
   ])
   return {
@@ -45,6 +50,8 @@ export const collectDesktop = async (home: Home, env: NodeJS.ProcessEnv): Promis
     hasDisplay: Boolean(env['DISPLAY'] || env['WAYLAND_DISPLAY']),
     hasBus: address !== undefined,
     hasHost: hasPanel,
+    hasXHost,
+    isGnome: isGnomeSession(env),
     hasNotifications,
     hasLibrary: process.platform !== 'linux' || (await hasLibrary()),
   }
@@ -214,6 +221,10 @@ const checkTrayProgram = ({ program, platform, arch }: DesktopFacts): Check => {
   }
 }
 
+/** Whether the icon has a place, as the tray looks for one. */
+const hasAnyHost = ({ hasHost, hasXHost }: DesktopFacts): boolean =>
+  hasHost === true || hasXHost === true
+
 /** A container, or a login over ssh, which has a session bus too, but no panel. */
 const isWithoutDesktop = ({ platform, hasDisplay, hasHost }: DesktopFacts): boolean =>
   platform === 'linux' && !hasDisplay && !hasHost
@@ -240,15 +251,16 @@ const checkSession = (facts: DesktopFacts): Check[] => {
 const noBus = 'there is no session bus'
 const noAsker = 'no program here can ask the session bus (gdbus, dbus-send or busctl)'
 
-const checkHost = ({ hasBus, hasHost, hasDisplay }: DesktopFacts): Check => {
+const checkHost = (facts: DesktopFacts): Check => {
+  const { hasBus, hasHost, isGnome } = facts
+  if (hasAnyHost(facts)) return ok('host', 'a panel shows tray icons')
   if (!hasBus || hasHost === undefined) return skipped('host', hasBus ? noAsker : noBus)
-  return hasHost
-    ? ok('host', 'a panel shows tray icons')
-    : warning(
-        'host',
-        `no panel of this session shows tray icons${hasDisplay ? ' (XEmbed icons were not checked)' : ''}`,
-        'GNOME: install the extension AppIndicator and KStatusNotifierItem Support; Sway, i3: a bar with a tray',
-      )
+  const wait = 'doorward tray --wait shows notifications without it'
+  return warning(
+    'host',
+    'no panel of this session shows tray icons',
+    isGnome ? `${gnomeExtensionHint}; ${wait}` : `start a bar with a tray, such as waybar; ${wait}`,
+  )
 }
 
 const checkNotifications = (hasBus: boolean, has: boolean | undefined): Check => {

@@ -35,6 +35,8 @@ describe('toTrayError', () => {
     }
     const onLinux = toTrayError('', 'ENOEXEC', { platform: 'linux', arch: 'riscv64' })
     assert.doesNotMatch(onLinux.hint ?? '', /rosetta/)
+    const said = 'tray_linux_release: 2: exec: /x/Doorward: Exec format error\n'
+    assert.equal(toTrayError(said, 'exit code 126').code, 'tray-wrong-processor')
   })
 
   it('names the mount that keeps programs from running', () => {

@@ -116,6 +116,8 @@ describe('doctor: tray', () => {
     hasDisplay: true,
     hasBus: true,
     hasHost: true,
+    hasXHost: false,
+    isGnome: false,
     hasNotifications: true,
     hasLibrary: true,
   } as const
@@ -164,5 +166,19 @@ describe('doctor: tray', () => {
       ['session skipped'],
     )
     assert.equal(statusOf({ ...good, hasDisplay: false }, 'host'), 'ok')
+  })
+
+  it('counts an older panel of the X server, and names what GNOME needs', () => {
+    const older = { ...good, hasHost: false, hasXHost: true }
+    assert.equal(statusOf(older, 'host'), 'ok')
+    assert.equal(statusOf({ ...older, hasBus: false, hasHost: undefined }, 'host'), 'ok')
+    assert.equal(statusOf({ ...older, hasLibrary: false }, 'library'), 'warning')
+    const hint = (isGnome: boolean) =>
+      checkTray({ ...good, hasHost: false, isGnome }).find(({ name }) => name === 'host')?.hint
+    assert.match(
+      hint(true) ?? '',
+      /^install gnome-shell-extension-appindicator .*doorward tray --wait/,
+    )
+    assert.match(hint(false) ?? '', /waybar; doorward tray --wait/)
   })
 })

@@ -3,12 +3,12 @@ import type { ChildProcess } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { parseDisplay, hasXTray } from '../../../tray/icon/panel-host.ts'
-import { describeOnLinux, startDesktop } from '../../support/desktop/desktop.ts'
-import { startDisplay } from '../../support/desktop/display.ts'
-import { end } from '../../support/desktop/session-bus.ts'
-import { temporaryFolder } from '../../support/temporary.ts'
-import { playXTray } from '../../support/desktop/x-tray.ts'
+import { parseDisplay, hasXTray } from '../../shared/panels.ts'
+import { describeOnLinux, startDesktop } from '../support/desktop/desktop.ts'
+import { startDisplay } from '../support/desktop/display.ts'
+import { end } from '../support/desktop/session-bus.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+import { playXTray } from '../support/desktop/x-tray.ts'
 
 describe('the name of a display', () => {
   it('shows where its server listens', () => {
