@@ -218,6 +218,8 @@ export const startedLoginSchema = z.strictObject({
   loginId: z.string(),
   provider: z.string(),
   authorizationUrl: z.string(),
+  /** Until when the page can be opened, where the provider limits that (RFC 9126). */
+  openBefore: z.iso.datetime().optional(),
   redirectUri: z.string(),
   scopes: z.array(z.string()),
   expiresAt: z.iso.datetime(),

@@ -225,6 +225,9 @@ const showUrl = (started: StartedLogin, opensBrowser: boolean, terminal: Termina
     ? `opening your browser to log in to ${provider}; if that fails, open this page:`
     : `open this page to log in to ${provider}:`
   terminal.warn(`${what}\n\n  ${toPlainLine(started.authorizationUrl)}\n`)
+  if (started.openBefore === undefined) return
+  const seconds = Math.max(0, Math.round((Date.parse(started.openBefore) - Date.now()) / 1000))
+  terminal.warn(`it can be opened within the next ${seconds} s`)
 }
 
 /** The ways that need no browser on this machine; on a terminal the address can be pasted right here. */

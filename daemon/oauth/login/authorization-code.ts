@@ -3,6 +3,8 @@ import {
   authorizationCodeGrantRequest,
   nopkce,
   processAuthorizationCodeResponse,
+  processPushedAuthorizationResponse,
+  pushedAuthorizationRequest,
   validateAuthResponse,
 } from 'oauth4webapi'
 import { DoorwardError } from '../../../shared/errors.ts'
@@ -18,7 +20,7 @@ import type { Client } from '../providers/client-store.ts'
 import type { Endpoints } from '../providers/discovery.ts'
 import { providerError, type Refusal } from '../providers/errors.ts'
 import type { Provider } from '../providers/providers.ts'
-import { safeErrorCode, toExplanation } from '../providers/request.ts'
+import { isSafeAddress, safeErrorCode, toExplanation } from '../providers/request.ts'
 import { type Grant, toGrant } from '../tokens/token-record.ts'
 
 type AuthorizationRequest = {
@@ -33,31 +35,84 @@ type AuthorizationRequest = {
 
 /**
  * The URL a user opens to log in: the code flow with PKCE S256, where the provider has that. Keeps the query of
- * the endpoint (RFC 6749 section 3.1); a provider's own parameters cannot replace the ones that protect the login.
+ * the endpoint (RFC 6749 section 3.1).
  */
 export const authorizeUrl = (
   endpoint: string,
   provider: Provider,
   request: AuthorizationRequest,
-): string => {
+): string => withParameters(endpoint, toParameters(provider, request))
+
+const withParameters = (endpoint: string, parameters: Readonly<Record<string, string>>): string => {
   const url = new URL(endpoint)
-  const parameters = {
-    ...provider.authorizationParameters,
-    ...(request.scopes.length === 0
-      ? {}
-      : { [provider.scopeParameter]: request.scopes.join(provider.scopeSeparator) }),
-    response_type: 'code',
-    client_id: request.clientId,
-    redirect_uri: request.redirectUri,
-    state: request.state,
-    ...(request.nonce !== undefined && { nonce: request.nonce }),
-    ...(provider.quirks.pkce !== false && {
-      code_challenge: toCodeChallenge(request.codeVerifier),
-      code_challenge_method: 'S256',
-    }),
-  }
   for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value)
   return url.href
+}
+
+/** A provider's own parameters cannot replace the ones that protect the login. */
+const toParameters = (
+  provider: Provider,
+  request: AuthorizationRequest,
+): Record<string, string> => ({
+  ...provider.authorizationParameters,
+  ...(request.scopes.length === 0
+    ? {}
+    : { [provider.scopeParameter]: request.scopes.join(provider.scopeSeparator) }),
+  response_type: 'code',
+  client_id: request.clientId,
+  redirect_uri: request.redirectUri,
+  state: request.state,
+  ...(request.nonce !== undefined && { nonce: request.nonce }),
+  ...(provider.quirks.pkce !== false && {
+    code_challenge: toCodeChallenge(request.codeVerifier),
+    code_challenge_method: 'S256',
+  }),
+})
+
+/** The page to open for a login, and how long it can be opened where that is limited. */
+export type Authorization = { readonly url: string; readonly lifetimeSeconds?: number }
+
+/**
+ * The page of a login. A server that demands it gets the request directly first (RFC 9126), and the page then
+ * names that request. Throws `provider-refused`, `provider-unavailable` or `provider-misconfigured`.
+ */
+export const requestAuthorization = async (
+  { provider, client, endpoints }: DirectRequest,
+  request: Omit<AuthorizationRequest, 'clientId'>,
+  signal: AbortSignal,
+): Promise<Authorization> => {
+  const { server } = endpoints
+  const { authorization_endpoint: page, pushed_authorization_request_endpoint: endpoint } = server
+  const { clientId } = client
+  const whole = { ...request, clientId }
+  if (!server.require_pushed_authorization_requests)
+    return { url: authorizeUrl(page, provider, whole) }
+  if (endpoint === undefined)
+    throw new DoorwardError(
+      'provider-misconfigured',
+      `the issuer of ${provider.name} demands pushed authorization requests and names no endpoint for them`,
+      { hint: `its metadata are wrong: ask who runs ${server.issuer}` },
+    )
+  const wireClient = { client_id: clientId }
+  const { host } = new URL(endpoint)
+  try {
+    const response = await pushedAuthorizationRequest(
+      server,
+      wireClient,
+      clientAuthentication(client, endpoints),
+      toParameters(provider, whole),
+      tokenRequestOptions(endpoint, endpoints, signal),
+    )
+    const answer = await standardAnswer(response, getDialect(provider), endpoints)
+    const pushed = await processPushedAuthorizationResponse(server, wireClient, answer)
+    const url = withParameters(page, { client_id: clientId, request_uri: pushed.request_uri })
+    if (isSafeAddress(url, page)) return { url, lifetimeSeconds: pushed.expires_in }
+    throw new DoorwardError('provider-refused', `${host} named a request of too many characters`)
+  } catch (error) {
+    const { redirectUri, state, nonce } = request
+    const refused = { provider, client, redirectUri, secrets: [state, nonce] }
+    throw providerError(error, `${host} did not take the authorization request`, refused)
+  }
 }
 
 /** The S256 code challenge of a code verifier. RFC 7636 section 4.2. */
@@ -143,16 +198,20 @@ const invalid = (why: string): DoorwardError =>
     hint: 'use the address of the browser window in which you approved this login',
   })
 
+/** What the requests to a provider need that pass no browser. */
+type DirectRequest = {
+  readonly provider: Provider
+  readonly client: Client
+  readonly endpoints: Endpoints
+}
+
 /** All but the parameters was fixed when the login started. */
-type ExchangeRequest = {
+type ExchangeRequest = DirectRequest & {
   readonly parameters: URLSearchParams
   readonly state: string
   readonly codeVerifier: string
   readonly nonce?: string
   readonly redirectUri: string
-  readonly provider: Provider
-  readonly client: Client
-  readonly endpoints: Endpoints
 }
 
 /**

@@ -9,11 +9,12 @@ import { findProvider } from '../providers/providers.ts'
 import type { OAuthServices } from '../services.ts'
 import { type Grant, isLoginOver, type TokenRecord } from '../tokens/token-record.ts'
 import {
-  authorizeUrl,
+  type Authorization,
   exchangeCode,
   readCallback,
   readPasted,
   readState,
+  requestAuthorization,
 } from './authorization-code.ts'
 import { type Page, resultPage } from './callback-page.ts'
 import type { CallbackServer, Lease } from './callback-server.ts'
@@ -99,10 +100,12 @@ export class Logins {
     const clientOptions = toClientOptions(client, known)
     const endpoints = await discover(provider, this.#closing.signal)
     const login = { provider, client, clientOptions, areScopesChosen, endpoints }
-    if (!request.device) return this.#startInBrowser(login, scopes)
-    const started = await this.#devices.start(login, scopes).catch((error: unknown) => {
+    const start = async () =>
+      request.device ? this.#devices.start(login, scopes) : this.#startInBrowser(login, scopes)
+    const started = await start().catch((error: unknown) => {
       throw error instanceof LoginError ? error.withOptions(clientOptions) : error
     })
+    if (!request.device) return started
     log.info({ provider: provider.name }, 'login by device code started')
     return started
   }
@@ -163,34 +166,45 @@ export class Logins {
 
   async #startInBrowser(login: LoginRequest, scopes: readonly string[]): Promise<StartedLogin> {
     const { gateway, log, loginTimeoutMs = usualLoginTimeoutMs } = this.#services.dependencies
-    const { provider, client, endpoints } = login
+    const { provider, endpoints } = login
     const port = gateway.oauth.callback_port
     const lease = await this.#callback.open(provider, port)
-    if (!this.#acceptsNew) lease.release()
-    this.#refuseWhenStopping()
-    const now = Date.now()
-    const attempt: CodeAttempt = {
-      kind: 'code',
-      loginId: randomText(),
-      ...login,
+    const asked = {
       scopes,
       state: randomText(),
       codeVerifier: randomText(),
       ...(scopes.includes('openid') && { nonce: randomText() }),
       redirectUri: lease.redirectUri,
+    }
+    let page: Authorization
+    try {
+      this.#refuseWhenStopping()
+      page = await requestAuthorization(login, asked, this.#closing.signal)
+      this.#refuseWhenStopping()
+    } catch (error) {
+      lease.release()
+      throw error
+    }
+    const now = Date.now()
+    const { lifetimeSeconds = Number.POSITIVE_INFINITY } = page
+    const attempt: CodeAttempt = {
+      kind: 'code',
+      loginId: randomText(),
+      ...login,
+      ...asked,
+      ...(lifetimeSeconds * 1000 < loginTimeoutMs && { openBefore: now + lifetimeSeconds * 1000 }),
       expiresAt: now + loginTimeoutMs,
       control: new AbortController(),
     }
+    const { openBefore } = attempt
     this.#leases.set(attempt.loginId, lease)
     this.#pending.add(attempt, now)
     log.info({ provider: provider.name }, 'login started')
     return {
       loginId: attempt.loginId,
       provider: provider.name,
-      authorizationUrl: authorizeUrl(endpoints.server.authorization_endpoint, provider, {
-        ...attempt,
-        clientId: client.clientId,
-      }),
+      authorizationUrl: page.url,
+      ...(openBefore !== undefined && { openBefore: new Date(openBefore).toISOString() }),
       redirectUri: attempt.redirectUri,
       scopes: [...attempt.scopes],
       expiresAt: new Date(attempt.expiresAt).toISOString(),

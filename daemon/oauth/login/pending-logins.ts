@@ -37,6 +37,8 @@ export type CodeAttempt = StartedLogin & {
   /** Set if the scopes include openid. */
   readonly nonce?: string
   readonly redirectUri: string
+  /** Until when the page can be opened, where the provider limits that. Milliseconds since 1970. */
+  readonly openBefore?: number
 }
 
 /** A login that waits until its code is entered at the provider (RFC 8628). */
@@ -240,11 +242,14 @@ const withClientOptions = ({ provider, clientOptions }: Attempt, ended: Outcome)
   return { ...ended, error: new LoginError(code, message, next) }
 }
 
-/** A provider that does not know the redirect URI shows an error to the user and sends nothing back. */
-const expiredHint = (attempt: Attempt): string | undefined =>
-  attempt.kind === 'code'
-    ? `if ${attempt.provider.title} showed an error about the redirect URI, ${toRegisterHint(attempt.provider, attempt.redirectUri)}`
-    : undefined
+/** A provider that does not know the redirect URI, or a pushed request any more, shows an error and sends nothing back. */
+const expiredHint = (attempt: Attempt): string | undefined => {
+  if (attempt.kind !== 'code') return undefined
+  const { provider, redirectUri, openBefore } = attempt
+  return openBefore === undefined
+    ? `if ${provider.title} showed an error about the redirect URI, ${toRegisterHint(provider, redirectUri)}`
+    : `be ready to open the page of ${provider.title} right away, as its address expires soon`
+}
 
 const isWaiting = (entry: Entry): boolean => !entry.outcome && entry.phase === 'waiting'
 

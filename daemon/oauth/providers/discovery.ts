@@ -92,6 +92,9 @@ const withEndpoints = (provider: Provider, discovered: AuthorizationServer): End
       revocation_endpoint: endpoint('revocation_endpoint'),
       userinfo_endpoint: endpoint('userinfo_endpoint'),
       device_authorization_endpoint: endpoint('device_authorization_endpoint'),
+      [pushedEndpoint]: discovered.require_pushed_authorization_requests
+        ? endpoint(pushedEndpoint)
+        : undefined,
     },
   }
 }
@@ -108,9 +111,17 @@ const safeEndpoint = (
   throw new DoorwardError(
     'provider-misconfigured',
     `the metadata of the issuer ${issuer} have a ${endpointName} that is not an https address of at most 2,048 characters`,
-    { hint: `set providers.${key}.${endpointName} in gateway.yaml if you know the right one` },
+    {
+      hint:
+        endpointName === pushedEndpoint
+          ? `its metadata are wrong: ask who runs ${issuer}`
+          : `set providers.${key}.${endpointName} in gateway.yaml if you know the right one`,
+    },
   )
 }
+
+/** RFC 9126 section 5. Used only where the server demands it. */
+const pushedEndpoint = 'pushed_authorization_request_endpoint'
 
 const endpointNames = [
   'authorization_endpoint',
@@ -118,6 +129,7 @@ const endpointNames = [
   'revocation_endpoint',
   'userinfo_endpoint',
   'device_authorization_endpoint',
+  pushedEndpoint,
 ] as const
 type EndpointName = (typeof endpointNames)[number]
 
@@ -193,6 +205,8 @@ const parseMetadata = (
     ),
     authorization_response_iss_parameter_supported:
       document['authorization_response_iss_parameter_supported'] === true,
+    require_pushed_authorization_requests:
+      document['require_pushed_authorization_requests'] === true,
   }
 }
 

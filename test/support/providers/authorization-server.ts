@@ -7,7 +7,7 @@ import type { Provider } from 'oidc-provider'
 /** A real OpenID Connect provider (oidc-provider) on loopback, with a switch for what its person says. */
 export type AuthorizationServer = {
   readonly issuer: string
-  /** `public` has no secret; `confidential` has this one, sent in the body. */
+  /** `public` has no secret; `confidential` has this one, sent in the body, and `basic` by HTTP Basic. */
   readonly clients: { readonly public: string; readonly confidential: string }
   readonly secret: string
   /** Every token endpoint request, by its parameters: what was really sent. */
@@ -38,6 +38,8 @@ export type AuthorizationServerOptions = {
   readonly port?: number
   /** Offers the device flow (RFC 8628) too; default false. */
   readonly deviceFlow?: boolean
+  /** Demands pushed authorization requests (RFC 9126); default only offers them. */
+  readonly demandsPushed?: boolean
   /** Told where each token request stands; the next step waits for what it returns. */
   readonly onStep?: (step: TokenStep) => Promise<void> | void
 }
@@ -122,7 +124,12 @@ export const startAuthorizationServer = async (
 
 const configuration = (
   secret: string,
-  { accessTokenTtl = 3600, claims, deviceFlow = false }: AuthorizationServerOptions,
+  {
+    accessTokenTtl = 3600,
+    claims,
+    deviceFlow = false,
+    demandsPushed: requirePushedAuthorizationRequests = false,
+  }: AuthorizationServerOptions,
 ) => {
   const client = {
     application_type: 'native',
@@ -141,6 +148,12 @@ const configuration = (
         client_id: 'confidential',
         client_secret: secret,
         token_endpoint_auth_method: 'client_secret_post',
+      },
+      {
+        ...client,
+        client_id: 'basic',
+        client_secret: secret,
+        token_endpoint_auth_method: 'client_secret_basic',
       },
     ],
     cookies: { keys: [randomBytes(16).toString('hex')] },
@@ -169,6 +182,7 @@ const configuration = (
     features: {
       devInteractions: { enabled: false },
       userinfo: { enabled: true },
+      pushedAuthorizationRequests: { enabled: true, requirePushedAuthorizationRequests },
       deviceFlow: deviceFlow ? { enabled: true, ...devicePages } : { enabled: false },
       revocation: {
         enabled: true,

@@ -57,6 +57,13 @@ describe('cli: oauth login', () => {
     assert.match((await loggedIn(authorized)).stderr, /^is the browser.*\nopen this page/)
   })
 
+  it('says how long the page can be opened, where the provider limits that', async () => {
+    const openBefore = new Date(Date.now() + 60_000).toISOString()
+    const { stderr } = await loggedIn(authorized, { start: { openBefore } })
+    assert.match(stderr, /^it can be opened within the next (60|5\d) s$/m)
+    assert.doesNotMatch((await loggedIn(authorized)).stderr, /can be opened/)
+  })
+
   it('says plainly that another account was replaced', async () => {
     const { code, stdout, stderr } = await loggedIn({ ...authorized, replaced: ada })
     assert.deepEqual([code, stdout], [0, 'logged in to github as octocat\n'])

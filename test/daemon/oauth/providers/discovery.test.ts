@@ -137,6 +137,34 @@ describe('discovery', () => {
     assert.deepEqual(found.token_endpoint_auth_methods_supported, ['client_secret_basic'])
   })
 
+  it('knows where to push a request only where the server demands it', async () => {
+    const pushed_authorization_request_endpoint = `${server.origin}/par`
+    const require_pushed_authorization_requests = true
+    const read = async (change: object) => {
+      pages[oidc] = { status: 200, body: metadata(change) }
+      return (await createDiscover(() => now)(findMine(), new AbortController().signal)).server
+    }
+    const findMine = () =>
+      findProvider('mine', gatewayOf({ providers: { mine: { issuer: server.origin } } }))
+    const offered = await read({ pushed_authorization_request_endpoint })
+    assert.equal(offered.pushed_authorization_request_endpoint, undefined)
+    const demanded = await read({
+      pushed_authorization_request_endpoint,
+      require_pushed_authorization_requests,
+    })
+    assert.equal(
+      demanded.pushed_authorization_request_endpoint,
+      pushed_authorization_request_endpoint,
+    )
+    await assert.rejects(
+      read({
+        require_pushed_authorization_requests,
+        pushed_authorization_request_endpoint: 'http://id.example/par',
+      }),
+      { code: 'provider-misconfigured', hint: /ask who runs/ },
+    )
+  })
+
   const unsafe: readonly unknown[] = [
     'http://id.example/x',
     'javascript:alert(1)',
