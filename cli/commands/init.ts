@@ -24,16 +24,15 @@ export const init = async ({ home, terminal }: Context): Promise<void> => {
   terminal.say(
     [
       'next:',
-      '  doorward daemon start',
       '  doorward webhook send /webhook/github --sample github:pull_request.opened --wait',
-      '  doorward config edit webhooks',
+      '  doorward webhook add github-review --agent claude',
     ].join('\n'),
   )
 }
 
 const firstSteps = `
-  doorward init            write the sample configuration and a secret
-  doorward daemon start    start it
+  doorward webhook add github-review --agent claude
+                           writes all that a review of pull requests needs
 `
 
 const nextSteps = `

@@ -15,6 +15,8 @@ export type OpenConfig = {
   readonly env: NodeJS.ProcessEnv
   /** The plain value and the text of a file. */
   readonly file: (name: ConfigName) => YamlFile & { readonly path: string; readonly text: string }
+  /** The same with this text in place of a file, which is not written. Throws what `check` throws. */
+  readonly with: (name: ConfigName, text: string) => OpenConfig
   /** Throws `usage` with what would be wrong with this text in place of a file. */
   readonly check: (name: ConfigName, text: string) => void
   /** Replaces a file, whole or not at all. Throws `home-unusable`. */
@@ -40,6 +42,12 @@ export const openConfig = async (home: Home): Promise<OpenConfig> => {
     agents: await read('agents'),
     webhooks: await read('webhooks'),
   }
+  return toOpenConfig(home, env, files)
+}
+
+type OpenFiles = Readonly<Record<ConfigName, ReturnType<OpenConfig['file']>>>
+
+const toOpenConfig = (home: Home, env: NodeJS.ProcessEnv, files: OpenFiles): OpenConfig => {
   const configWith = (changed: Partial<Record<ConfigName, YamlFile>>): Config => {
     const { gateway, agents, webhooks } = { ...files, ...changed }
     return checkConfig(gateway, agents, webhooks, env, home.root)
@@ -48,12 +56,14 @@ export const openConfig = async (home: Home): Promise<OpenConfig> => {
     config: configWith({}),
     env,
     file: (name) => files[name],
+    with: (name, text) => {
+      const { path } = files[name]
+      return checked(() =>
+        toOpenConfig(home, env, { ...files, [name]: { ...readYaml(path, text), path, text } }),
+      )
+    },
     check: (name, text) => {
-      try {
-        configWith({ [name]: readYaml(files[name].path, text) })
-      } catch (error) {
-        throw error instanceof ConfigError ? ofEntry(error) : error
-      }
+      checked(() => configWith({ [name]: readYaml(files[name].path, text) }))
     },
     write: async (name, text) => {
       const { path } = files[name]
@@ -65,6 +75,14 @@ export const openConfig = async (home: Home): Promise<OpenConfig> => {
         throw unusable(`cannot write ${path}`, error)
       }
     },
+  }
+}
+
+const checked = <Result>(make: () => Result): Result => {
+  try {
+    return make()
+  } catch (error) {
+    throw error instanceof ConfigError ? ofEntry(error) : error
   }
 }
 

@@ -77,21 +77,48 @@ export const addAgent = async (
   )
 }
 
+/**
+ * With an agent of this name where the name is that of an agent program: `--agent claude`. Throws `usage` where
+ * the program is not installed.
+ */
+export const withAgentOfName = async (
+  open: OpenConfig,
+  name: string | undefined,
+): Promise<OpenConfig> => {
+  if (name === undefined || open.config.agents.has(name) || !isCliKind(name)) return open
+  const entry = agentEntry(newAgent(name, name, {}))
+  const missing = await findMissingProgram(agentSchema.parse(entry.value), open.env)
+  if (missing)
+    throw new DoorwardError('usage', `there is no agent ${name}, and no program ${name} on PATH`, {
+      hint: `${missing.install}, or --agent with another: ${[...open.config.agents.keys()].join(', ')}`,
+    })
+  return open.with('agents', addToFile(open, name, entry).text)
+}
+
+const addToFile = (
+  open: OpenConfig,
+  name: string,
+  { lines, value }: ReturnType<typeof agentEntry>,
+) => {
+  const { text, value: before } = open.file('agents')
+  const { agents } = (before ?? {}) as { agents?: Record<string, unknown> | null }
+  return addEntry(text, 'agents', { lines, expected: { ...agents, [name]: value } })
+}
+
 const writeEntry = async (
   open: OpenConfig,
   kind: string,
   name: string,
-  { lines, value }: ReturnType<typeof agentEntry>,
+  entry: ReturnType<typeof agentEntry>,
 ) => {
   const file = open.file('agents')
-  const { agents } = (file.value ?? {}) as { agents?: Record<string, unknown> | null }
   if (open.config.agents.has(name)) {
     const { line } = file.problemAt(['agents', name], '')
     throw new DoorwardError('usage', `an agent ${name} already exists at ${file.path}:${line}`, {
       hint: `doorward agent add ${kind} NAME adds another; doorward config edit agents changes that one`,
     })
   }
-  const added = addEntry(file.text, 'agents', { lines, expected: { ...agents, [name]: value } })
+  const added = addToFile(open, name, entry)
   open.check('agents', added.text)
   await open.write('agents', added.text)
   return { file, added }

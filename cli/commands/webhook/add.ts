@@ -11,6 +11,7 @@ import { addEntry, printEntry } from '../../config-edit/add-entry.ts'
 import { withConfigLock } from '../../../shared/home/lock.ts'
 import { type OpenConfig, openConfig } from '../../config-edit/open-config.ts'
 import type { Context } from '../../context.ts'
+import { withAgentOfName } from '../agent/add.ts'
 import { reloadIfRunning } from '../daemon/reload.ts'
 import { freePath } from '../../daemon-client/webhooks.ts'
 import { readSecret, confirm } from '../../terminal/input.ts'
@@ -50,7 +51,7 @@ export const addWebhook = async (
     return undefined
   })
   if (!written) return
-  const { open, webhook, file, added, secret, isNew, equipment } = written
+  const { open, webhook, file, added, secret, isNew, equipment, isNewAgent } = written
 
   const taken = await reloadIfRunning(context)
   const hasSecret = preset.keyField !== 'none'
@@ -59,6 +60,7 @@ export const addWebhook = async (
     path: webhook.path,
     url: toWebhookUrl(webhook.path, open.config.gateway.server, taken?.url),
     agent: webhook.agent,
+    ...(isNewAgent && { agentState: 'new' as const }),
     ...(equipment && { agentNote: equipment.note }),
     scheme: preset.scheme,
     ...(hasSecret && {
@@ -100,20 +102,26 @@ const askConsent = async (
   return confirm(words, terminal)
 }
 
-/** Writes the secret before the entry, so that the webhook is never served without one. */
+/**
+ * Writes the secret before the entry, so that the webhook is never served without one, and its agent where that is
+ * named like a program and missing.
+ */
 export const writeEntry = async (
   home: Home,
-  open: OpenConfig,
+  found: OpenConfig,
   { webhook, preset, options }: ToWrite,
 ) => {
+  refuseDouble(webhook.path, found)
+  const open = await withAgentOfName(found, webhook.agent)
   const file = open.file('webhooks')
   const { webhooks = [] } = (file.value ?? {}) as { webhooks?: unknown[] | null }
   const { lines, value } = webhookEntry(webhook, preset)
-  refuseDouble(webhook.path, open)
   const added = addEntry(file.text, 'webhooks', { lines, expected: [...(webhooks ?? []), value] })
   open.check('webhooks', added.text)
   const equipment = preset.recipe && (await equipReviewer(webhook.agent, open))
   if (equipment?.text !== undefined) open.check('agents', equipment.text)
+  const agentsBefore = found.file('agents').text
+  const agents = equipment?.text ?? open.file('agents').text
   const secret = await secretFor(webhook, preset, options, open)
   const before = await readSecretFile(home.env)
   const isNew = secret !== undefined && (await addSecret(home, webhook.secretEnv, secret))
@@ -121,14 +129,14 @@ export const writeEntry = async (
   const hasToken =
     verifyEnv !== undefined && (await addSecret(home, verifyEnv, randomBytes(16).toString('hex')))
   try {
-    if (equipment?.text !== undefined) await open.write('agents', equipment.text)
+    if (agents !== agentsBefore) await open.write('agents', agents)
     await open.write('webhooks', added.text)
   } catch (error) {
     if ((isNew || hasToken) && before !== undefined) await writeFileAtomic(home.env, before)
-    if (equipment?.text !== undefined) await open.write('agents', open.file('agents').text)
+    if (agents !== agentsBefore) await open.write('agents', agentsBefore)
     throw error
   }
-  return { open, webhook, file, added, secret, isNew, equipment }
+  return { open, webhook, file, added, secret, isNew, equipment, isNewAgent: open !== found }
 }
 
 type ToWrite = {
@@ -142,6 +150,7 @@ type Report = {
   readonly path: string
   readonly url: string
   readonly agent: string
+  readonly agentState?: 'new'
   /** What a recipe gave it, or why it did not. */
   readonly agentNote?: string
   readonly scheme: string
@@ -174,7 +183,7 @@ const reportLines = (report: Report, envFile: string): string[] => {
   return tableLines([
     ['added', `${report.file}:${report.line}`],
     ['webhook', report.url],
-    ['agent', report.agent],
+    ['agent', `${report.agent}${report.agentState ? ', new in agents.yaml' : ''}`],
     ...(report.agentNote === undefined ? [] : [['', report.agentNote]]),
     ...(secretState ? [['secret', `${secretEnv}, ${states[secretState]}`]] : []),
     ...(report.secret === undefined ? [] : [['', report.secret]]),
@@ -274,9 +283,8 @@ const nextSteps = (
 /** A sample is not sent: that would review the pull request in it. */
 const reviewSteps = (path: string, isPublic: boolean): string[] => [
   `see what it would do: doorward webhook explain ${path} --sample github:pull_request.opened`,
-  'a login that fetches the code and posts the review: doorward oauth login github',
-  ...(isPublic ? [] : [tunnelStep]),
-  `the hook at GitHub: doorward webhook connect github OWNER/REPO --path ${path}`,
+  'a login that fetches the code and posts the review: doorward oauth import gh',
+  `the hook at GitHub${isPublic ? '' : ', without a tunnel'}: doorward webhook connect github OWNER/REPO --path ${path}${isPublic ? '' : ' --poll'}`,
 ]
 
 const tunnelStep = 'a tunnel to server.public_port: doorward tunnel'

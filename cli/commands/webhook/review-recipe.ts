@@ -63,7 +63,7 @@ export const chooseReviewer = async (
   if (only === undefined) {
     const [installed] = (await detectAgentClis(env)).filter(({ path }) => path !== undefined)
     throw new DoorwardError('usage', 'there is no agent that could review code yet', {
-      hint: `doorward agent add ${installed?.kind ?? 'claude'} reviewer`,
+      hint: `doorward webhook add github-review --agent ${installed?.kind ?? 'claude'}`,
     })
   }
   if (names.length === 1) return only

@@ -6,6 +6,7 @@ import { readEnvironment } from '../../../shared/config/environment.ts'
 import { loadConfig } from '../../../shared/config/load.ts'
 import type { Webhook } from '../../../shared/config/webhook.ts'
 import { DoorwardError, type ErrorCode } from '../../../shared/errors.ts'
+import { initHome } from '../../../shared/home/init-home.ts'
 import { readSample, sampleNames } from '../../../shared/samples.ts'
 import { toPlainLine } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
@@ -37,6 +38,7 @@ export const sendWebhook = async (
     throw new DoorwardError('usage', 'the path of a webhook is missing', {
       hint: 'doorward webhook list shows them',
     })
+  await initHome(home)
   const env = await readEnvironment(home)
   const { webhooks, gateway } = await loadConfig(home, env)
   const webhook = webhookAt(path, webhooks)

@@ -15,7 +15,10 @@ export const addWebhookCommands = (webhook: Command): void => {
       'the sender (github, gitlab, stripe, slack, …), or github-review: reviews of pull requests',
     )
     .option('--path <path>', 'URL path (default: /webhook/<preset>)')
-    .option('--agent <agent>', 'the agent that answers (default: the only one)')
+    .option(
+      '--agent <agent>',
+      'the agent that answers (default: the only one); claude, codex, … is made',
+    )
     .option('--on <event>', 'event that runs the agent; repeatable', listed)
     .option('--filter <path=value>', 'condition on the payload; repeatable', listed)
     .option('--deliver-to <target>', 'where the answer goes; repeatable', listed)

@@ -27,6 +27,6 @@ describe('doorward alone', () => {
     assert.match(stdout, /not running/)
     assert.deepEqual(await filesIn(home.run).catch(() => []), [])
     const fresh = resolveHome(join(await temporaryFolder(), 'none'))
-    assert.match((await run([], { home: fresh })).stdout, /doorward init/)
+    assert.match((await run([], { home: fresh })).stdout, /webhook add github-review/)
   })
 })

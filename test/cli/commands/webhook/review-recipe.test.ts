@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
-import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { readFile, writeFile } from 'node:fs/promises'
+import { delimiter, join } from 'node:path'
 import { setInEntry } from '../../../../cli/config-edit/add-entry.ts'
 import { loadConfig } from '../../../../shared/config/load.ts'
 import { collectWarnings } from '../../../../shared/config/warnings.ts'
-import type { Home } from '../../../../shared/home/home.ts'
+import { type Home, resolveHome } from '../../../../shared/home/home.ts'
 import { findSandbox } from '../../../../shared/sandbox/probe.ts'
-import { temporaryHome } from '../../../support/temporary.ts'
+import { temporaryFolder, temporaryHome } from '../../../support/temporary.ts'
 import { hasTerminal, resultOf, run, startOnTerminal, untilSaid } from '../../support/cli.ts'
 
 const agentsIn = async (home: Home) => readFile(join(home.config, 'agents.yaml'), 'utf8')
@@ -80,7 +80,7 @@ describe('cli: webhook add github-review', () => {
     assert.equal(none.code, 2)
     assert.match(
       none.stderr,
-      /no agent that could review code yet\n.*doorward agent add \w+ reviewer/,
+      /no agent that could review code yet\n.*webhook add github-review --agent \w+/,
     )
     const two = await temporaryHome({
       agents: 'agents: { echo: { kind: echo }, one: { kind: claude }, two: { kind: codex } }\n',
@@ -91,6 +91,54 @@ describe('cli: webhook add github-review', () => {
     assert.equal((await add(two, '--agent', 'two', '--deliver-to', 'log')).code, 0)
     const { webhooks } = await loadConfig(two, {})
     assert.equal(webhooks[0]?.rules[0].agentName, 'two')
+  })
+
+  it('makes the agent that is named like an installed program, in a home that is new', async () => {
+    const folder = await temporaryFolder()
+    await writeFile(join(folder, 'codex'), '#!/bin/sh\n', { mode: 0o700 })
+    const env = { PATH: [folder, process.env['PATH']].join(delimiter) }
+    const home = resolveHome(join(folder, 'home'))
+    const addWith = async (...args: string[]) => run(['webhook', 'add', ...args], { home, env })
+    const { code, stdout, stderr } = await addWith('github-review', '--agent', 'codex')
+    assert.equal(code, 0, stderr)
+    assert.match(stdout, /^agent +codex, new in agents\.yaml\n +(may now read|sees the diff)/m)
+    const { agents, webhooks } = await loadConfig(home, env)
+    assert.equal(agents.get('codex')?.kind, 'codex')
+    assert.equal(webhooks.at(-1)?.rules[0].agentName, 'codex')
+    // The next one uses it, and any preset can make one.
+    const before = await agentsIn(home)
+    assert.equal((await addWith('github', '--path', '/b', '--agent', 'codex')).code, 0)
+    assert.equal(await agentsIn(home), before)
+    await writeFile(join(folder, 'llm'), '#!/bin/sh\n', { mode: 0o700 })
+    const other = await addWith('stripe', '--agent', 'llm', '--json')
+    const { agent, agentState } = JSON.parse(other.stdout) as Record<string, string>
+    assert.deepEqual([agent, agentState], ['llm', 'new'])
+    assert.match(await agentsIn(home), /^ {2}llm:\n {4}kind: llm$/m)
+  })
+
+  it('makes no agent whose program is missing, none of an unknown name, and none where the rest is refused', async () => {
+    const home = await temporaryHome()
+    const before = await agentsIn(home)
+    const path = await temporaryFolder()
+    for (const [args, words] of [
+      [['--agent', 'claude'], /no agent claude, and no program claude on PATH\n.*npm install -g @/],
+      [['--agent', 'clade'], /clade/],
+    ] as const) {
+      const { code, stderr } = await run(['webhook', 'add', 'github-review', ...args], {
+        home,
+        env: { PATH: path },
+      })
+      assert.equal(code, 2, stderr)
+      assert.match(stderr, words)
+    }
+    await writeFile(join(path, 'claude'), '#!/bin/sh\n', { mode: 0o700 })
+    const env = { PATH: path }
+    const refused = await run(
+      ['webhook', 'add', 'github-review', '--agent', 'claude', '--deliver-to', 'nowhere:x'],
+      { home, env },
+    )
+    assert.equal(refused.code, 2, refused.stderr)
+    assert.equal(await agentsIn(home), before)
   })
 
   it('asks for the agent on a terminal', async function () {
