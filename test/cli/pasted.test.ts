@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { readFile, writeFile } from 'node:fs/promises'
+import { delimiter, join } from 'node:path'
 import { checkConfig, ConfigError } from '../../shared/config/load.ts'
 import { type ConfigName, fileSchemas } from '../../shared/config/schema.ts'
 import { collectWarnings } from '../../shared/config/warnings.ts'
@@ -20,14 +20,14 @@ type Files = {
 
 const reviewPath = '/webhook/github-review'
 
-/** A home after the first three steps of getting-started.md. */
+/** A home after the first steps of getting-started.md. */
 const freshHome = async (): Promise<Files> => {
+  const bin = await temporaryFolder()
+  await writeFile(join(bin, 'claude'), '#!/bin/sh\n', { mode: 0o700 })
+  const env = { PATH: [bin, process.env['PATH']].join(delimiter) }
   const home = resolveHome(await temporaryFolder())
-  for (const args of [
-    ['agent', 'add', 'claude', 'reviewer'],
-    ['webhook', 'add', 'github-review'],
-  ])
-    assert.equal((await run(args, { home })).code, 0)
+  const added = await run(['webhook', 'add', 'github-review', '--agent', 'claude'], { home, env })
+  assert.equal(added.code, 0, added.stderr)
   const read = async (name: ConfigName) => {
     const text = await readFile(join(home.config, `${name}.yaml`), 'utf8')
     return readYaml(name, text).value ?? {}
@@ -62,7 +62,7 @@ const paste = ({ gateway, agents, webhooks }: Files, block: unknown): void => {
   const keys = Object.keys(block)
   if (keys.join() === 'webhooks') paste({ gateway, agents, webhooks }, block['webhooks'])
   else if (keys.join() === 'agents') merge(agents, block)
-  else if (keys.join() === 'env') merge(agents.agents, { reviewer: block })
+  else if (keys.join() === 'env') merge(agents.agents, { claude: block })
   else if (keys.every((key) => Object.hasOwn(fileSchemas.gateway.shape, key))) merge(gateway, block)
   else {
     const signature = keys.some((key) => key.startsWith('signature_'))
@@ -70,7 +70,7 @@ const paste = ({ gateway, agents, webhooks }: Files, block: unknown): void => {
       : { signature_scheme: 'github' }
     entries.push({
       path: `/webhook/pasted-${entries.length}`,
-      agent: 'reviewer',
+      agent: 'claude',
       // A sender with a key pair or an issuer has none.
       ...(keys.includes('public_key_env') || keys.includes('issuer')
         ? {}
@@ -85,8 +85,11 @@ const paste = ({ gateway, agents, webhooks }: Files, block: unknown): void => {
 /** What is there before the first block of this page. */
 const filesBefore = (page: string, fresh: Files): Files => {
   const copy = structuredClone(fresh)
-  // It shows the entry that the commands above it write.
-  if (page === '../README.md') copy.webhooks.webhooks.pop()
+  // It shows the entry that the commands above it write, for an agent of that name.
+  if (page === '../README.md') {
+    copy.webhooks.webhooks.pop()
+    merge(copy.agents.agents, { reviewer: { kind: 'claude', tools: 'read', sandbox: 'required' } })
+  }
   return copy
 }
 
