@@ -6,9 +6,9 @@ import type { Webhook } from '../../shared/config/webhook.ts'
 import { getKeySource, type SignatureScheme } from '../../shared/signatures/scheme.ts'
 import { headerNamesIn } from '../../shared/templates.ts'
 import type { EventStore } from '../events/event-store.ts'
-import { isEventHeader } from './event-name.ts'
+import { isEventHeader, isOwnEventHeader } from './event-name.ts'
 import type { SignatureHeaders } from './signatures/header.ts'
-import { handshakeMethod } from './senders/handshakes-unsigned.ts'
+import { handshakeMethods } from './senders/handshakes-unsigned.ts'
 import { handshakeHeaders } from './senders/handshakes.ts'
 import { prepareVerifier, type Verifier } from './signatures/verify.ts'
 
@@ -54,9 +54,11 @@ export const webhooksByPath = (
           ...webhook,
           rules: compileRules(webhook),
           verifier: createVerifier(webhook, env, config),
-          hasUnsignedPost: handshakeMethod(webhook.scheme.handshake) === 'POST',
+          hasUnsignedPost: handshakeMethods(webhook.scheme).includes('POST'),
           headerNames,
-          eventHeaders: headerNames.filter(isEventHeader),
+          eventHeaders: headerNames.filter(
+            (name) => isEventHeader(name) || isOwnEventHeader(webhook.scheme, name),
+          ),
           scopeHeaders,
           secrets: () => knownSecrets(webhook, config, env),
           verifyTokens: () => listSecrets(webhook.verifyTokenNames, env),
@@ -102,7 +104,7 @@ const always = ['origin', 'sec-fetch-site', 'content-length', 'content-type', 'c
 
 /** The headers that are read in a delivery of this scheme, and those of templates, in lower case. */
 export const listHeaderNames = (
-  { forms, deliveryId, event, emptyBody = [], handshake }: SignatureScheme,
+  { forms, deliveryId, event, emptyBody = [], handshake, challenge }: SignatureScheme,
   ofTemplates: readonly string[] = [],
 ): readonly string[] => {
   const ofForms = forms.flatMap(({ header, timestampHeader, idHeader }) =>
@@ -111,7 +113,8 @@ export const listHeaderNames = (
   const ofHandshake = (handshake && handshakeHeaders[handshake]) ?? []
   const ofScheme = [...ofForms, ...deliveryId.headers, ...emptyBody, ...ofHandshake]
   const ofEvent = event?.header === undefined ? [] : [event.header]
-  const all = [...ofScheme, ...ofEvent, ...always, ...ofTemplates]
+  const ofChallenge = challenge?.header === undefined ? [] : [challenge.header]
+  const all = [...ofScheme, ...ofEvent, ...ofChallenge, ...always, ...ofTemplates]
   return [...new Set(all.map((name) => name.toLowerCase()))]
 }
 

@@ -1,4 +1,6 @@
 import { DoorwardError } from '../../shared/errors.ts'
+import { describedNames } from '../../shared/signatures/presets.ts'
+import type { SignatureScheme } from '../../shared/signatures/scheme.ts'
 import { toPlainLine } from '../../shared/text.ts'
 import { BoundedMap } from '../util/collections.ts'
 import { toDigest } from '../util/day-journal.ts'
@@ -18,6 +20,12 @@ const isExact =
 
 /** True for a header that names the event, where the same bytes come under one name only. */
 export const isEventHeader = (name: string): boolean => isExact.test(name) || hasKind.test(name)
+
+/** True for the header that the owner of a webhook names, whose names may have a kind in front. */
+export const isOwnEventHeader = (
+  { name: scheme, event }: Pick<SignatureScheme, 'name' | 'event'>,
+  name: string,
+): boolean => event?.header === name && (describedNames as readonly string[]).includes(scheme)
 
 /** What is looked at of a verified delivery. */
 type NamedDelivery = {
@@ -75,7 +83,7 @@ const readName = (eventHeaders: readonly string[], headers: SignatureHeaders): s
   let names = ''
   for (const header of eventHeaders) {
     const value = headers[header]?.join(',') ?? ''
-    const name = hasKind.test(header) ? value.replace(/[:/.].*/s, '') : value
+    const name = isExact.test(header) ? value : value.replace(/[:/.].*/s, '')
     names = names === '' ? name : `${names} ${name}`
   }
   return names

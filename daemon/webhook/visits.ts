@@ -4,7 +4,7 @@ import { toPlainLine } from '../../shared/text.ts'
 import { type CompiledWebhook, headersNamed } from './compiled-webhook.ts'
 import { type Accepted, type ContactParts, toContact } from './delivery.ts'
 import { acceptHandshake } from './senders/accept-handshake.ts'
-import { findUnsignedHandshake, handshakeMethod } from './senders/handshakes-unsigned.ts'
+import { findUnsignedHandshake, handshakeMethods } from './senders/handshakes-unsigned.ts'
 
 /*
  * Requests for the address of a webhook that are no deliveries: other methods than POST, and addresses that
@@ -49,7 +49,7 @@ export const acceptVisit = async (
 }
 
 export const allowedMethods = ({ scheme }: CompiledWebhook): string =>
-  [...new Set(['POST', handshakeMethod(scheme.handshake) ?? 'POST'])].join(', ')
+  [...new Set(['POST', ...handshakeMethods(scheme)])].join(', ')
 
 /** Notes that a request came to nearly this address. */
 export const noteNearMiss = (webhook: CompiledWebhook, sent: string, parts: ContactParts): void => {

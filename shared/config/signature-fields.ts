@@ -81,7 +81,7 @@ const describingFields = {
     .string()
     .optional()
     .describe(
-      'With hmac and public-key: what is signed, of {timestamp}, {id}, {method}, {url} (server.public_url with path and query), {path} and, last, {body}. Default {body}.',
+      'With hmac and public-key: what is signed, of {timestamp}, {id}, {method}, {url} (server.public_url with path and query), {path} and {body}, where a body that is not last must be a JSON object or list. Default {body}.',
     ),
   timestamp_header: headerName
     .optional()

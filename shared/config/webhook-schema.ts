@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { pathFault } from '../errors.ts'
 import { filterSchema } from '../filter/conditions.ts'
 import { contextNames } from '../templates.ts'
+import { describedFields } from './described-fields.ts'
 import { senderFields } from './sender-fields.ts'
 import { signatureFields } from './signature-fields.ts'
 import { sourceSchema } from './source.ts'
@@ -201,6 +202,7 @@ export const webhookSchema = z
       .optional()
       .describe('Environment variable with the secret; a list while secrets are rotated.'),
     ...signatureFields,
+    ...describedFields,
     timestamp_tolerance: deliveryAge
       .optional()
       .describe(

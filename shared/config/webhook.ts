@@ -11,6 +11,7 @@ import {
   toRule,
   type WebhookContext,
 } from './rule.ts'
+import { checkDescribedFields, namesEvent, readDescribed } from './described-fields.ts'
 import { checkSenderFields } from './sender-fields.ts'
 import { checkSignatureFields, findSignatureHeaders, readScheme } from './signature-fields.ts'
 import {
@@ -90,6 +91,7 @@ const readWebhook = (
   const at: Report = (key, reason, hint) =>
     problems.push(file.problemAt([...place, ...key], reason, hint))
   checkSignatureFields(entry, at)
+  checkDescribedFields(entry, at)
   checkSenderFields(entry, at)
   if (entry.source) checkSource(entry.source, entry.signature_scheme, at)
 
@@ -151,18 +153,19 @@ const checkScheme = (entry: WebhookEntry, rules: readonly ParsedRule[], at: Repo
 
 /** `on` and `cancel_on` need a scheme that says where its sender names the event. */
 const checkEvents = (
-  { signature_scheme: name }: WebhookEntry,
+  entry: WebhookEntry,
   { on, coalesce }: ParsedRule,
   place: YamlPath,
   at: Report,
 ): void => {
   const keys = [...(on ? [['on']] : []), ...(coalesce?.cancelOn ? [['coalesce', 'cancel_on']] : [])]
-  if (getFacts(name).event) return
+  const { signature_scheme: name } = entry
+  if (getFacts(name).event || namesEvent(entry)) return
   for (const key of keys)
     at(
       [...place, ...key],
       `signature_scheme ${name} does not say where its sender names the event`,
-      'set signature_scheme to the name of the sender, such as github, or write a filter',
+      'set signature_scheme to the name of the sender, such as github, or event_header or event_field, or write a filter',
     )
 }
 
@@ -269,6 +272,7 @@ const getScheme = (entry: WebhookEntry): SignatureScheme => {
   }
   return {
     ...scheme,
+    ...readDescribed(entry),
     forms: scheme.forms.map((form) => ({ ...form, ...expected })),
     // Replaces the other places, which identify something else.
     ...(header !== undefined && { deliveryId: { headers: [header] } }),

@@ -136,10 +136,7 @@ const valueOf = (part: SignedPart, values: SignedValues): string => {
 /** What `signed` can name. */
 export const signedNames = ['body', 'timestamp', 'id', 'method', 'url', 'path'] as const
 
-/**
- * Parses what is signed, as `{timestamp}.{body}`. The body is last: whoever could move bytes between it and
- * what follows could change it. Throws `config-invalid`.
- */
+/** Parses what is signed, as `{timestamp}.{body}`. Throws `config-invalid`. */
 export const parseSigned = (text: string): readonly SignedPart[] => {
   const parts = text.split(/(\{[^{}]*\})/).filter((part) => part !== '')
   const known = signedNames.map((name) => `{${name}}`)
@@ -150,9 +147,9 @@ export const parseSigned = (text: string): readonly SignedPart[] => {
     })
   if (!/^[\x20-\x7e\r\n\t]*$/.test(text))
     throw new DoorwardError('config-invalid', 'the text between the values must be ASCII')
-  if (parts.at(-1) !== '{body}' || parts.indexOf('{body}') !== parts.length - 1)
-    throw new DoorwardError('config-invalid', '{body} must be its end, once', {
-      hint: 'a signature that does not end with the body does not prove it: {timestamp}.{body}',
+  if (parts.filter((part) => part === '{body}').length !== 1)
+    throw new DoorwardError('config-invalid', '{body} must be in it, once', {
+      hint: 'a signature without the body does not prove it: {timestamp}.{body}',
     })
   return parts
 }

@@ -1,4 +1,4 @@
-import type { SignatureForm } from './form.ts'
+import type { MacAlgorithm, SignatureForm } from './form.ts'
 
 /** Named by the first sender that has it. */
 export type HandshakeKind =
@@ -21,6 +21,20 @@ export type HandshakeKind =
   | 'woocommerce'
   | 'xero'
   | 'zoom'
+
+/** How a sender tests an address by GET or HEAD: it wants back what it sends, or an HMAC of that. */
+export type Challenge = {
+  /** The parameter of the query, or the header, that has it. */
+  readonly query?: string | undefined
+  readonly header?: string | undefined
+  /** The member of a JSON object for the answer; without one it is plain text. */
+  readonly json?: string | undefined
+  readonly hmac?: MacAlgorithm | undefined
+  readonly encoding?: 'hex' | 'base64' | undefined
+  readonly prefix?: string | undefined
+  /** The member with the challenge itself, beside an HMAC. */
+  readonly echo?: string | undefined
+}
 
 /** What the table says of one sender. */
 export type SchemeFacts = {
@@ -68,8 +82,11 @@ export type SchemeFacts = {
   readonly emptyBody?: readonly string[]
   /** How the sender tests an address. */
   readonly handshake?: HandshakeKind
+  readonly challenge?: Challenge
   /** The sender takes no 202, or no text: it gets an empty 200. */
   readonly emptyReply?: true
+  /** The sender takes only this answer. */
+  readonly answer?: { readonly status: number; readonly text: string }
   readonly source: string
 }
 

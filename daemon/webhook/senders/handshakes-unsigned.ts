@@ -1,6 +1,7 @@
 import { constantTimeEqual } from '../../../shared/constant-time.ts'
 import type { Webhook as ConfiguredWebhook } from '../../../shared/config/webhook.ts'
 import type { HandshakeKind, SignatureScheme } from '../../../shared/signatures/scheme.ts'
+import { answerChallenge } from './challenges.ts'
 import type { Handshake, Reply } from './handshakes.ts'
 import { invalid, type SignatureHeaders } from '../signatures/header.ts'
 import { requireSecret, type Verifier } from '../signatures/verify.ts'
@@ -26,7 +27,7 @@ export type UnsignedHandshake = Handshake & { readonly reply: Reply; readonly se
 type Webhook = Pick<ConfiguredWebhook, 'confirm' | 'secretNames'> & {
   readonly verifier: Verifier
   readonly verifyTokens: () => readonly string[]
-  readonly scheme: Pick<SignatureScheme, 'handshake'>
+  readonly scheme: Pick<SignatureScheme, 'handshake' | 'challenge' | 'title'>
 }
 
 type Asked = UnsignedRequest & { readonly webhook: Webhook }
@@ -173,9 +174,29 @@ const kinds: {
   },
 }
 
-/** The method of the handshake of a sender, for `Allow`. */
-export const handshakeMethod = (kind: HandshakeKind | undefined): string | undefined =>
-  kind && kinds[kind]?.method
+/** The methods of the handshakes of a sender, for `Allow`. */
+export const handshakeMethods = ({
+  handshake,
+  challenge,
+}: Pick<SignatureScheme, 'handshake' | 'challenge'>): readonly string[] => [
+  ...(handshake && kinds[handshake] ? [kinds[handshake].method] : []),
+  ...(challenge ? ['GET', 'HEAD'] : []),
+]
+
+/** The challenge that the table or the owner of the webhook describes. */
+const findChallenge = ({ webhook, url, headers }: Asked): UnsignedHandshake | undefined => {
+  const { challenge, title } = webhook.scheme
+  const { query = '', header: name = '' } = challenge ?? {}
+  const given = query === '' ? toShort(header(headers, name)) : parameter(url, query)
+  if (!challenge || given === undefined) return undefined
+  requireSecret(webhook.verifier)
+  const { verifier } = webhook
+  const key = typeof verifier === 'string' ? undefined : verifier[0].keys[0]
+  return { ...echo(title, ''), reply: answerChallenge(challenge, given, key) }
+}
+
+const toShort = (text: string | undefined): string | undefined =>
+  text === '' || (text?.length ?? 0) > maxLength ? undefined : text
 
 /**
  * Reads a handshake that nothing signs, undefined for any other request. Throws `signature-invalid` for one
@@ -185,6 +206,8 @@ export const findUnsignedHandshake = (
   webhook: Webhook,
   request: UnsignedRequest,
 ): UnsignedHandshake | undefined => {
+  if (webhook.scheme.challenge && ['GET', 'HEAD'].includes(request.method))
+    return findChallenge({ ...request, webhook })
   const kind = webhook.scheme.handshake && kinds[webhook.scheme.handshake]
   return kind?.method === request.method ? kind.find({ ...request, webhook }) : undefined
 }

@@ -12,7 +12,7 @@ import type { SignatureHeaders } from '../signatures/header.ts'
 /** A response other than the usual 202. */
 export type Reply = {
   /** Default 200. */
-  readonly code?: 200 | 204
+  readonly code?: number
   /** Default text/plain. */
   readonly type?: 'application/json'
   readonly text: string
@@ -172,14 +172,26 @@ export const findHandshake = (
  * commands", "Handling user interaction"); Discord an answer that only the person sees.
  */
 export const getReply = (
-  { handshake, emptyReply }: Pick<SignatureScheme, 'handshake' | 'emptyReply'>,
+  { handshake, emptyReply, answer }: Pick<SignatureScheme, 'handshake' | 'emptyReply' | 'answer'>,
   headers: SignatureHeaders,
   payload: Payload,
 ): Reply | undefined => {
+  if (answer)
+    return { code: answer.status, ...(isJsonText(answer.text) && json), text: answer.text }
   if (emptyReply || (handshake === 'slack' && isForm(headers['content-type']?.[0])))
     return { text: '' }
   if (handshake !== 'discord') return undefined
   return hasToken(payload)
     ? { type: 'application/json', text: '{"type":4,"data":{"content":"Accepted.","flags":64}}' }
     : { code: 204, text: '' }
+}
+
+const json = { type: 'application/json' } as const
+
+const isJsonText = (text: string): boolean => {
+  try {
+    return typeof JSON.parse(text) === 'object'
+  } catch {
+    return false
+  }
 }

@@ -13,6 +13,7 @@ import { keyBytes } from '../../../shared/signatures/secrets.ts'
 import { isFromWebPage } from '../../http/guard.ts'
 // oxlint-disable-next-line no-restricted-imports -- a token may be a part of the body
 import { parseUnverified, toBodyHeaders } from '../body.ts'
+import { couldBeChallenge } from '../senders/challenges.ts'
 import { checkSpecial } from '../senders/special-checks.ts'
 import {
   type GivenSignature,
@@ -105,6 +106,9 @@ export const verify = (
   }
   const given = readSignature(headers, form)
   const { digests, timestamp, id } = given
+  if (form.signsChallenges && couldBeChallenge(bytes))
+    throw invalid('the body could be a challenge, whose HMAC any client is given')
+  if (form.signs.at(-1) !== '{body}') requireEnd(bytes)
   if (timestamp !== '') checkAge(timestamp, form, nowMs)
   const values = form.signs.length === 1 ? nothing : toSignedValues(given, line, form.publicUrl)
   const signedId = id === '' ? undefined : id
@@ -123,6 +127,18 @@ export const verify = (
   if (!mac) throw invalid('the signature does not match the body and the secret')
   return new VerifiedBody(bytes, signedId, mac)
 }
+
+/**
+ * Where the body is not the end of what is signed, bytes could be moved between it and what follows, such as the
+ * first digits of a time. No such body ends as an object or list of JSON does.
+ */
+const requireEnd = (bytes: Buffer): void => {
+  const end = bytes.subarray(-maxSpace).toString('latin1').trimEnd().at(-1)
+  if (end !== '}' && end !== ']')
+    throw invalid('the body is not the end of what is signed, and no JSON object or list')
+}
+
+const maxSpace = 64
 
 /** True when one of the keys has made one of the signatures. */
 const isSignedByKey = (
@@ -205,6 +221,8 @@ type CompiledForm = SignatureForm & {
   readonly toleranceSeconds: number
   /** Before the path, where the signature covers the address. */
   readonly publicUrl?: string | undefined
+  /** Any client is given the MAC of a challenge. */
+  readonly signsChallenges?: boolean
 }
 
 /**
@@ -225,7 +243,7 @@ export const prepareVerifier = (
   const [first, ...more] = scheme.forms
     .map((form) => compileForm(form, secrets, scheme.toleranceSeconds ?? 0))
     .filter(({ keys, tokens, keysFrom }) => keysFrom || keys.length + tokens.length > 0)
-    .map((form) => ({ ...form, publicUrl }))
+    .map((form) => ({ ...form, publicUrl, signsChallenges: scheme.challenge?.hmac !== undefined }))
   return first ? [first, ...more] : 'unusable'
 }
 

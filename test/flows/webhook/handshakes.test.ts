@@ -36,10 +36,13 @@ describe('the handshakes of senders, through a running daemon', () => {
         .map((name) => entry(name, name === 'meta' ? ', verify_token_env: META_TOKEN' : ''))
         .join(
           '',
-        )}${entry('notion')}${entry('asana', ', confirm: true')}  - { path: /webhook/asked, agent: echo, signature_scheme: asana, secret_env: ASKED_SECRET, prompt_template: x }\n`,
+        )}${entry('notion')}${entry('asana', ', confirm: true')}  - { path: /webhook/asked, agent: echo, signature_scheme: asana, secret_env: ASKED_SECRET, prompt_template: x }
+  - { path: /webhook/x, agent: echo, secret_env: X_SECRET, prompt_template: "{{event}}", event_field: type, on: order.paid, answer: empty, challenge: { query: crc_token, hmac: sha256, json: response_token } }
+  - { path: /webhook/told, agent: echo, signature_scheme: token, secret_env: X_SECRET, prompt_template: "{{event}}", event_header: X-Event, on: order.paid, answer: { status: 200, text: '[accepted]' }, challenge: { query: challenge } }
+  - { path: /webhook/named, agent: echo, secret_env: X_SECRET, prompt_template: x, event_header: X-Event, dedupe: 'off' }\n`,
       env: `${Object.entries(known)
         .map(([name, secret]) => `${variableOf(name)}=${secret}\n`)
-        .join('')}META_TOKEN=verify-me\n`,
+        .join('')}META_TOKEN=verify-me\nX_SECRET=x-secret\n`,
     })
   })
   after(async () => assert.equal(await daemon.stop(), 0))
@@ -153,5 +156,50 @@ describe('the handshakes of senders, through a running daemon', () => {
     assert.equal(again.status, 401)
     assert.equal(parse(await readFile(daemon.home.env, 'utf8'))['ASANA_SECRET'], secret)
     assert.doesNotMatch(await logs(), new RegExp(secret))
+  })
+
+  it('that the owner describes are answered, and so is a delivery', async () => {
+    const challenge = await request('x', { method: 'GET', query: '?crc_token=abc' })
+    assert.equal(challenge.status, 200)
+    assert.equal(challenge.headers['content-type'], 'application/json')
+    assert.deepEqual(challenge.json(), { response_token: mac('x-secret', 'abc').digest('hex') })
+    const markup = await request('x', { method: 'GET', query: '?crc_token=%3Cscript%3E' })
+    assert.equal(markup.status, 401)
+    const echoed = await request('told', { method: 'GET', query: '?challenge=%3Cscript%3E' })
+    assert.deepEqual([echoed.status, echoed.text], [200, '<script>'])
+    assert.equal(echoed.headers['content-type'], 'text/plain; charset=utf-8')
+    assert.equal(echoed.headers['x-content-type-options'], 'nosniff')
+    const head = await request('told', { method: 'HEAD', query: '?challenge=abc' })
+    assert.deepEqual([head.status, head.text], [200, ''])
+    const none = await request('told', { method: 'GET' })
+    assert.deepEqual([none.status, none.headers['allow']], [405, 'POST, GET, HEAD'])
+    const long = await request('told', { method: 'GET', query: `?challenge=${'a'.repeat(10_000)}` })
+    assert.equal(long.status, 405)
+
+    const signed = (body: string) => ({
+      'x-hub-signature-256': `sha256=${mac('x-secret', body).digest('hex')}`,
+    })
+    for (const [type, state] of [
+      ['order.paid', 'accepted'],
+      ['order.made', 'filtered'],
+    ]) {
+      const body = JSON.stringify({ type })
+      const reply = await request('x', { body, headers: signed(body) })
+      assert.deepEqual([reply.status, reply.text], [200, ''])
+      assert.match(String(reply.headers['doorward-event']), new RegExp(` ${state}$`))
+      const headers = { authorization: 'Bearer x-secret', 'x-event': type ?? '' }
+      const told = await request('told', { body: '{}', headers })
+      assert.deepEqual([told.status, told.text], [200, '[accepted]'])
+      assert.match(String(told.headers['doorward-event']), new RegExp(` ${state}$`))
+    }
+  })
+
+  it('name no delivery again as an event of another kind', async () => {
+    const body = '{"n":1}'
+    const headers = { 'x-hub-signature-256': `sha256=${mac('x-secret', body).digest('hex')}` }
+    const send = async (event: string) =>
+      (await request('named', { body, headers: { ...headers, 'x-event': event } })).status
+    assert.deepEqual([await send('order.paid'), await send('order.made')], [202, 202])
+    assert.equal(await send('user.deleted'), 400)
   })
 })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import {
   findUnsignedHandshake,
-  handshakeMethod,
+  handshakeMethods,
 } from '../../../../daemon/webhook/senders/handshakes-unsigned.ts'
 import type { HandshakeKind } from '../../../../shared/signatures/scheme.ts'
 import { prepareVerifier, type Verifier } from '../../../../daemon/webhook/signatures/verify.ts'
@@ -24,12 +24,12 @@ type Kept = {
 
 const find = (
   handshake: HandshakeKind,
-  { method = handshakeMethod(handshake) ?? '', query = '', headers = {}, body = '' }: Sent,
+  { method = handshakeMethods({ handshake })[0] ?? '', query = '', headers = {}, body = '' }: Sent,
   { verifier = withSecret, confirm = false, verifyTokens = ['mine'] }: Kept = {},
 ) =>
   findUnsignedHandshake(
     {
-      scheme: { handshake },
+      scheme: { handshake, title: 'a sender' },
       verifier,
       confirm,
       secretNames: ['HOOK_SECRET'],

@@ -206,11 +206,10 @@ describe('the fields of a described signature', () => {
     ["signed: '{id}.{body}'", /\{id\} is signed, but .*id_header/],
     ['timestamp_header: X-T', /\{timestamp\} is not in signed, so anyone could change it/],
     ['id_header: X-I', /\{id\} is not in signed/],
-    ["signed: '{body}.{timestamp}'", /\{body\} must be its end, once/],
-    ["signed: '{timestamp}'", /\{body\} must be its end/],
-    ["signed: '{body}{body}'", /\{body\} must be its end, once/],
+    ["signed: '{timestamp}'", /\{body\} must be in it, once/],
+    ["signed: '{body}{body}'", /\{body\} must be in it, once/],
     ["signed: '{bdy}'", /\{bdy\} is nothing that is signed/],
-    ["signed: ''", /\{body\} must be its end/],
+    ["signed: ''", /\{body\} must be in it, once/],
     ['timestamp_param: t', /needs signature_param/],
     ['signature_param: "a=b"', /not the name of a signature/],
     ['signature_algo: md5', /must be sha256, sha1 or sha512/],
@@ -232,5 +231,30 @@ describe('the fields of a described signature', () => {
       code: 'unavailable',
       localDetail: /set server\.public_url/,
     })
+  })
+})
+
+describe('a body that is not the end of what is signed', () => {
+  const described = fields(
+    'signature_header: X-Sig',
+    "signature_prefix: ''",
+    "signed: '{body}{timestamp}'",
+    'timestamp_header: X-Time',
+  )
+  const sign = (text: string) => createHmac('sha256', secret).update(text).digest('hex')
+  const sent = (text: string, time = seconds) =>
+    refusal(described, { 'x-sig': sign(text + time), 'x-time': time }, { bytes: Buffer.from(text) })
+
+  it('is taken where it is an object or a list, as Box signs it', () => {
+    for (const text of ['{"a":1}', '[1]', '{"a":1}\n']) assert.equal(sent(text), undefined)
+  })
+
+  it('is refused where bytes could be moved between it and the rest', () => {
+    for (const text of ['12', 'a=1&b=2', '"a"', 'true', ''])
+      assert.match(sent(text) ?? '', /not the end/)
+    const captured = sign(`{"a":1}${seconds}`)
+    const moved = { 'x-sig': captured, 'x-time': seconds.slice(1) }
+    const bytes = Buffer.from(`{"a":1}${seconds[0]}`)
+    assert.match(refusal(described, moved, { bytes }) ?? '', /s are allowed|not the end/)
   })
 })

@@ -323,7 +323,7 @@ describe('rules of a webhook', () => {
     ],
     'on where the scheme names no event': [
       { webhooks: webhook('    on: push\n') },
-      'webhooks.yaml:5:5 webhooks[0].on: signature_scheme hmac does not say where its sender names the event (set signature_scheme to the name of the sender, such as github, or write a filter)',
+      'webhooks.yaml:5:5 webhooks[0].on: signature_scheme hmac does not say where its sender names the event (set signature_scheme to the name of the sender, such as github, or event_header or event_field, or write a filter)',
     ],
   })
 
