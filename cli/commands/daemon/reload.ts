@@ -18,7 +18,7 @@ export const reloadDaemon = async (context: Context): Promise<void> => {
       return
     }
     terminal.print(`reloaded: ${summarize(reloaded)}`)
-    printWarnings(reloaded, terminal)
+    printWarnings(reloaded.problems, terminal)
   } finally {
     client.close()
   }
@@ -38,7 +38,7 @@ export const reloadIfRunning = async (context: Context): Promise<Taken | undefin
       url: client.daemon.url,
       tell: () => {
         terminal.say('the daemon reloaded its configuration')
-        printWarnings(reloaded, terminal)
+        printWarnings(reloaded.problems, terminal)
       },
     }
   } finally {
@@ -46,8 +46,11 @@ export const reloadIfRunning = async (context: Context): Promise<Taken | undefin
   }
 }
 
-const printWarnings = ({ problems }: Reloaded, terminal: Terminal): void => {
-  for (const { detail, hint } of problems) {
+export const printWarnings = (
+  warnings: readonly { readonly detail: string; readonly hint: string }[],
+  terminal: Terminal,
+): void => {
+  for (const { detail, hint } of warnings) {
     terminal.warn(`${terminal.paintError('yellow', 'warning:')} ${toPlainLine(detail)}`)
     terminal.say(`hint: ${toPlainLine(hint)}`)
   }

@@ -4,6 +4,7 @@ import { daemonMain } from '../../../shared/client/spawn.ts'
 import { readEnvironment } from '../../../shared/config/environment.ts'
 import { loadConfig } from '../../../shared/config/load.ts'
 import type { Home } from '../../../shared/home/home.ts'
+import { networkWarnings } from '../../../shared/network/variables.ts'
 import type { Context } from '../../context.ts'
 import { findRunningDaemon, startPatienceMs } from '../../daemon-client/connect.ts'
 import { isStopping, waitForExit, waitForStopping } from '../../daemon-client/ensure.ts'
@@ -11,6 +12,7 @@ import { startAndConnect, StartError } from '../../daemon-client/start.ts'
 import { reportError } from '../../errors.ts'
 import { exitFailed } from '../../exit-code.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
+import { printWarnings } from './reload.ts'
 
 /**
  * Starts the daemon unless it runs, and prints its URL and pid; waits for one that is stopping. Only
@@ -37,6 +39,8 @@ export const startDaemon = async (
     const client = await startAndConnect(context)
     client.close()
     printStarted(terminal, client.daemon, 'started')
+    // Without these nothing beyond this machine works; all others are in `doorward status`.
+    if (!terminal.json) printWarnings(networkWarnings(await readEnvironment(home)), terminal)
   } catch (error) {
     if (!(error instanceof StartError)) throw error
     reportError(error, terminal.json)

@@ -15,6 +15,7 @@ import {
   startTlsFront,
 } from '../../support/servers/private-network.ts'
 import { json, startTargetServer, type TargetServer } from '../../support/servers/target-server.ts'
+import { temporaryHome } from '../../support/temporary.ts'
 
 const printNetwork = JSON.stringify([
   process.execPath,
@@ -159,12 +160,21 @@ targets:
     assert.doesNotMatch(stdout, /canary/)
   })
 
-  it('is told by status of a file in SSL_CERT_FILE that is missing', async () => {
-    const other = await startDaemon({ env: 'SSL_CERT_FILE=~/nowhere-of-doorward/ca.pem\n' })
-    const { stdout } = await run(['status', '--json'], { home: other.home })
-    await other.stop()
+  it('is told at the start and by status of a file in SSL_CERT_FILE that is missing', async () => {
+    const home = await temporaryHome({
+      env: 'SSL_CERT_FILE=~/nowhere-of-doorward/ca.pem\n',
+      gateway: 'server: { port: 0 }\noauth: { callback_port: 0 }\n',
+    })
     const path = join(homedir(), 'nowhere-of-doorward', 'ca.pem')
-    assert.ok(stdout.includes(`SSL_CERT_FILE: ${path} cannot be read`), stdout)
+    const said = `SSL_CERT_FILE: ${path} cannot be read`
+    try {
+      const { stderr } = await run(['daemon', 'start'], { home })
+      assert.ok(stderr.includes(`warning: ${said}`), stderr)
+      const { stdout } = await run(['status', '--json'], { home })
+      assert.ok(stdout.includes(said), stdout)
+    } finally {
+      await run(['daemon', 'stop'], { home })
+    }
   })
 
   it('writes the password of the proxy nowhere', async () => {
