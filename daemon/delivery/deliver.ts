@@ -22,6 +22,8 @@ import { createGitlab } from './targets/gitlab.ts'
 import { createGitlabReview } from './targets/gitlab-review.ts'
 import { createHttp } from './targets/http.ts'
 import { writeToStandardOutput } from './targets/log.ts'
+import { createJira } from './targets/jira.ts'
+import { createLinear } from './targets/linear.ts'
 import { createSlack } from './targets/slack.ts'
 import { createTelegram } from './targets/telegram.ts'
 import { needsOf, type TokenSource } from './token.ts'
@@ -171,7 +173,7 @@ export const createSenders = ({
   messages,
   git,
 }: SenderParts): Senders => {
-  const { slack, telegram, discord, email, github, gitlab, http } = targets
+  const { slack, telegram, discord, email, github, gitlab, jira, linear, http } = targets
   const token = (
     target: string,
     tokenEnv: string | undefined,
@@ -199,6 +201,12 @@ export const createSenders = ({
     },
     gitlab: createGitlab(gitlab.api_url, gitlabToken, marks),
     'gitlab-review': createGitlabReview(gitlab.api_url, gitlabToken, marks),
+    jira: createJira(jira, token('jira', jira.token_env, undefined), messages),
+    linear: createLinear(
+      linear.api_url,
+      token('linear', linear.token_env, linear.login ?? 'linear'),
+      messages,
+    ),
     http: createHttp(http, env),
   }
 }

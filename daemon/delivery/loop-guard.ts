@@ -61,9 +61,17 @@ export class OwnMessages {
     if (name !== undefined) this.#put(name)
   }
 
-  /** True for an event of Slack about one of our messages. */
+  /** Takes a comment of Linear by its id, or one of Jira by its address in the API. */
+  rememberComment(id: string): void {
+    this.#put(toCommentName(id))
+  }
+
+  /** True for an event of Slack, Jira or Linear about one of our messages. */
   isOwnMessage(payload: unknown): boolean {
     if (this.#names.size === 0) return false
+    const isComment = textAt(payload, 'type') === 'Comment'
+    const id = textAt(payload, 'comment', 'self') ?? (isComment && textAt(payload, 'data', 'id'))
+    if (id && this.#names.has(toCommentName(id))) return true
     const channel = textAt(payload, 'event', 'channel')
     // A change or removal (`message_changed`, `message_deleted`) names the message inside.
     return [['ts'], ['message', 'ts'], ['previous_message', 'ts']].some((path) => {
@@ -142,6 +150,10 @@ type CommitStatus = {
   readonly description: string
   readonly state: string
 }
+
+/** Jira's address of a comment ends the same in all its versions, and on all its hosts. */
+const toCommentName = (id: string): string =>
+  `comment ${/\/issue\/\d+\/comment\/\d+$/.exec(id)?.[0] ?? id}`
 
 const toCommitName = (sha: string): string => `commit ${sha}`
 

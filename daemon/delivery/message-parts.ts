@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import type { HttpValues } from '../../shared/targets/http-templates.ts'
 import type { SentKind } from '../../shared/targets/schema.ts'
 import { DeliveryError } from './delivery-error.ts'
 import { describeLeftOut, toParts } from './format/parts.ts'
@@ -10,6 +11,7 @@ type RemoteTarget = {
   readonly text: string
   readonly kind: SentKind
   readonly address: string
+  readonly values?: HttpValues | undefined
 }
 
 /**
@@ -27,7 +29,7 @@ export const createPartsSender =
     reply: AgentReply,
     options: Pick<RetryOptions, 'signal' | 'onRetry'>,
   ): Promise<Sent> => {
-    const { kind, address } = target
+    const { kind, address, values } = target
     const { isIdempotent: given, send } = senders[kind]
     const isIdempotent = typeof given === 'boolean' ? given : given(address)
     const { signal } = options
@@ -43,7 +45,7 @@ export const createPartsSender =
         const sent = await retry(
           (mayHaveArrived) =>
             send(
-              { address, text, part: index + 1, reply },
+              { address, values, text, part: index + 1, reply },
               { signal, timeoutMs, mailTimeoutMs, mayHaveArrived: mayHaveArrived || mayBeThere },
             ),
           { ...options, isIdempotent },

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { PublishSettings } from '../../shared/config/workspace.ts'
+import type { HttpValues } from '../../shared/targets/http-templates.ts'
 import type { SentKind } from '../../shared/targets/schema.ts'
 import type { DoorwardError } from '../../shared/errors.ts'
 import type { NeededToken } from './token.ts'
@@ -41,13 +42,19 @@ export type ResolvedTarget = { readonly text: string } & (
   | { readonly kind: 'log' }
   | { readonly kind: 'notify' }
   | { readonly kind: 'file'; readonly path: string }
-  | { readonly kind: SentKind; readonly address: string }
+  | {
+      readonly kind: SentKind
+      readonly address: string
+      /** Of the event, for an `http` target. */
+      readonly values?: HttpValues | undefined
+    }
   | { readonly kind: 'invalid'; readonly error: DoorwardError }
 )
 
 /** One message to one target: a reply, or a part of one that is too long. */
 export type Message = {
   readonly address: string
+  readonly values?: HttpValues | undefined
   readonly text: string
   /** Number of the part, from 1. */
   readonly part: number

@@ -95,7 +95,9 @@ export const awaitOwnMessages = (
   { webhook }: Delivery,
   { loopGuard }: PipelineParts,
 ): Promise<undefined> | undefined =>
-  webhook.scheme.name === 'slack' ? loopGuard.posted()?.then(() => undefined) : undefined
+  ['slack', 'jira'].includes(webhook.scheme.name)
+    ? loopGuard.posted()?.then(() => undefined)
+    : undefined
 
 /** Answers a handshake that no signature covers. */
 export const answerUnsigned = (

@@ -1,10 +1,18 @@
 import type { EventRecord, TargetResult } from '../../shared/api.ts'
 import { addressForm, isAddress, type SentKind } from '../../shared/targets/schema.ts'
-import { isSlackReply, type Target, targetPaths } from '../../shared/targets/targets.ts'
+import type { EventValue, HttpReads, HttpValues } from '../../shared/targets/http-templates.ts'
+import {
+  type ReplyKind,
+  replyKind,
+  type Target,
+  targetPaths,
+} from '../../shared/targets/targets.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { formatPath, type Path } from '../../shared/paths.ts'
 import { isFixed, type Template } from '../../shared/templates.ts'
 import type { ResolvedTarget } from '../delivery/sender.ts'
+import { findJiraIssue } from '../delivery/targets/jira.ts'
+import { findLinearIssue } from '../delivery/targets/linear.ts'
 import { findReplyAddress } from '../delivery/targets/slack-reply.ts'
 import { textOfValue, valueAt } from '../util/payload-path.ts'
 import type { EventScope } from './read-delivery.ts'
@@ -43,15 +51,37 @@ export const expandEach = (targets: readonly Target[], scope: EventScope): Resol
       default:
         return [
           orInvalid(target.text, () => {
-            const { kind, text } = target
-            // The text stays as it is: the address may be a secret.
-            if (isSlackReply(target)) return { text, kind, address: findReplyAddress(scope.event) }
+            const { kind, text, reads } = target
+            const answers = replyKind(target)
+            // The text stays as it is: the address of Slack may be a secret.
+            if (answers) return { text, kind, address: findReply[answers](scope.event) }
             const address = expandAddress(kind, target.address, scope)
-            return { text: `${kind}:${address}`, kind, address }
+            const values = reads && { values: readValues(reads, scope) }
+            return { text: `${kind}:${address}`, kind, address, ...values }
           }),
         ]
     }
   })
+
+const findReply: Readonly<Record<ReplyKind, (event: unknown) => string>> = {
+  slack: findReplyAddress,
+  jira: findJiraIssue,
+  linear: findLinearIssue,
+}
+
+const maxValueLength = 4000
+
+/** Throws `target-invalid`, without the value, for one that is no segment of a path. */
+const readValues = ({ segments, body }: HttpReads, scope: EventScope): HttpValues => ({
+  segments: segments.map((path) => namePart(path, scope, 'the URL')),
+  body: body.map((path) => [path.slice(1).map(String), toValue(valueAt(scope, path))] as const),
+})
+
+/** A single value, cut like one in a prompt; null for all else. */
+const toValue = (value: unknown): EventValue => {
+  if (typeof value === 'string') return value.slice(0, maxValueLength)
+  return typeof value === 'number' || typeof value === 'boolean' ? value : null
+}
 
 const orInvalid = (text: string, make: () => ResolvedTarget): ResolvedTarget => {
   try {
@@ -115,9 +145,9 @@ export const expandFileName = (template: Template, scope: EventScope): string =>
   return path
 }
 
-const namePart = (path: Path, scope: EventScope): string => {
+const namePart = (path: Path, scope: EventScope, whole = 'the file name'): string => {
   const given = valueAt(scope, path)
-  const refuse = (reason: string) => invalid(toPlaceholder(path), reason)
+  const refuse = (reason: string) => invalid(toPlaceholder(path), reason, whole)
   if (typeof given === 'object' && given !== null) throw refuse('is no text in this event')
   const value = textOfValue(given)
   if (value.trim() === '') throw refuse('is empty in this event')
@@ -125,12 +155,13 @@ const namePart = (path: Path, scope: EventScope): string => {
   if (/[/\\]/.test(value)) throw refuse('has a slash in this event')
   if (value.includes('..') || value === '.') throw refuse('has dots that lead elsewhere')
   // Also direction characters: they show `fdp.exe` as `exe.pdf`.
-  if (/[\p{Cc}\p{Bidi_Control}\u2028\u2029]/u.test(value)) throw refuse('has control characters')
+  if (/[\p{Cc}\p{Cs}\p{Bidi_Control}\u2028\u2029]/u.test(value))
+    throw refuse('has control characters')
   return value
 }
 
-const invalid = (name: string, reason: string) =>
-  new DoorwardError('target-invalid', `the file name cannot be made: ${name} ${reason}`)
+const invalid = (name: string, reason: string, whole = 'the file name') =>
+  new DoorwardError('target-invalid', `${whole} cannot be made: ${name} ${reason}`)
 
 /** True when no target can be used, which is known before the agent runs. */
 export const hasNoWayOut = ({

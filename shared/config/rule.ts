@@ -20,6 +20,7 @@ import {
   resolveTargetFile,
   type Target,
   targetPaths,
+  withReads,
 } from '../targets/targets.ts'
 import type { Agent, Gateway } from './schema.ts'
 import type { RuleEntry } from './webhook-schema.ts'
@@ -159,7 +160,9 @@ export const parseRule = (
   const targets = [deliverTo ?? []].flat().flatMap((text, index) => {
     const key = Array.isArray(deliverTo) ? ['deliver_to', index] : ['deliver_to']
     return attempt(key, () => {
-      const target = parseTarget(text)
+      const { gateway } = context
+      const parsed = parseTarget(text)
+      const target = gateway ? withReads(parsed, gateway.targets.http) : parsed
       const missing = findMissingSetting(target, context)
       if (missing) at(key, missing.reason, missing.hint)
       return target
@@ -216,6 +219,15 @@ const findMissingSetting = (
         missing === 'me'
           ? 'write the number of your own chat'
           : 'name the variable with the token of your bot',
+    }
+  }
+  if (target.kind === 'jira') {
+    const { jira } = gateway.targets
+    const missing = (['api_url', 'email', 'token_env'] as const).filter((key) => !jira[key])
+    if (missing.length === 0) return undefined
+    return {
+      reason: `${missing.map((key) => `targets.jira.${key}`).join(', ')} missing in gateway.yaml`,
+      hint: 'write the URL of your site at Jira Cloud, the mail address of your account, and the variable with its API token',
     }
   }
   if ((target.kind !== 'discord' && target.kind !== 'http') || !isFixed(target.address))

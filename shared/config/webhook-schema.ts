@@ -87,7 +87,7 @@ const ruleFields = {
     .union([z.string(), z.array(z.string()).min(1)])
     .optional()
     .describe(
-      'none, log, notify:desktop, file:<path>, slack:#channel, telegram:<chat>, telegram:<chat>/<topic>, discord:<name>, email:<address>, github:<owner>/<repo>#<number>, github-review:<owner>/<repo>#<N>, github-check:<owner>/<repo>@<sha>, pull-request:<owner>/<repo>, gitlab:<group>/<project>!<number>, gitlab-review:<group>/<project>!<number> or http:<name>; a list delivers to each. Default none.',
+      'none, log, notify:desktop, file:<path>, slack:#channel, telegram:<chat>, telegram:<chat>/<topic>, discord:<name>, email:<address>, github:<owner>/<repo>#<number>, github-review:<owner>/<repo>#<N>, github-check:<owner>/<repo>@<sha>, pull-request:<owner>/<repo>, gitlab:<group>/<project>!<number>, gitlab-review:<group>/<project>!<number>, jira:<issue>, linear:<issue> or http:<name>; a list delivers to each. Default none.',
     ),
   update: z
     .boolean()

@@ -1,6 +1,6 @@
 import { toScheme } from '../signatures/described.ts'
 import type { SignatureScheme } from '../signatures/scheme.ts'
-import { isSlackReply } from '../targets/targets.ts'
+import { replyKind } from '../targets/targets.ts'
 import { headerNamesIn } from '../templates.ts'
 import type { Rate } from '../text.ts'
 import {
@@ -132,13 +132,15 @@ const checkScheme = (entry: WebhookEntry, rules: readonly ParsedRule[], at: Repo
   for (const header of headers)
     if (read.includes(header))
       at([field], `headers.${header} holds a signature: no template or filter can read it`)
-  const replying = rules.findIndex(({ targets = [] }) => targets.some(isSlackReply))
-  if (replying >= 0 && name !== 'slack')
+  rules.forEach(({ targets = [] }, index) => {
+    const kind = targets.map(replyKind).find((one) => one !== undefined && one !== name)
+    if (kind === undefined) return
     at(
-      entry.deliver_to === undefined ? ['rules', replying, 'deliver_to'] : ['deliver_to'],
-      'slack:reply answers where an event of Slack came from',
-      'write signature_scheme: slack, or name a channel',
+      entry.deliver_to === undefined ? ['rules', index, 'deliver_to'] : ['deliver_to'],
+      `${kind}:reply answers where an event of ${kind.replace(/^./, (letter) => letter.toUpperCase())} came from`,
+      `write signature_scheme: ${kind}, or name ${kind === 'slack' ? 'a channel' : 'an issue'}`,
     )
+  })
   const facts = getFacts(name)
   const signsTime = facts.toleranceSeconds !== undefined || signed.includes('{timestamp}')
   if (entry.timestamp_tolerance !== undefined && !signsTime)

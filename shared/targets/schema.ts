@@ -2,58 +2,7 @@ import { z } from 'zod'
 import { DoorwardError } from '../errors.ts'
 import { headerNameForm, loginNameForm } from '../config/name-forms.ts'
 import { environmentName, secureUrl } from '../config/values.ts'
-import { type LiquidTemplate, parseLiquid } from '../liquid.ts'
-import { formatPath, type Path } from '../paths.ts'
-
-/** What the body of a request to an `http` target can be made of. */
-type BodyValues = {
-  /** The answer of the agent. */
-  readonly result: string
-  readonly event_id: string
-  readonly webhook: { readonly path: string }
-  readonly delivery: { readonly received_at: string }
-}
-
-const names = ['result', 'event_id', 'webhook.path', 'delivery.received_at']
-
-const checkName = (path: Path): void => {
-  if (names.includes(formatPath(path))) return
-  throw new DoorwardError('config-invalid', `only ${names.join(', ')} can be used`)
-}
-
-/** Parses `body_template`. Throws `config-invalid`, also for a body that is not JSON whatever the answer is. */
-export const parseBodyTemplate = (source: string): LiquidTemplate => {
-  const template = parseLiquid(source, checkName)
-  if (toBody(template, sample('ok')) === undefined)
-    throw new DoorwardError('config-invalid', 'it does not make JSON: check its quotes and commas')
-  if (toBody(template, sample('a "quoted" \\ word\nand a line')) === undefined)
-    throw new DoorwardError(
-      'config-invalid',
-      'it does not make JSON of an answer with quotes and line breaks: write {{ result | json }}, without quotes around it',
-    )
-  return template
-}
-
-const sample = (result: string): BodyValues => ({
-  result,
-  event_id: 'evt_0123456789abcdef01',
-  webhook: { path: '/webhook/sample' },
-  delivery: { received_at: '2026-01-01T00:00:00.000Z' },
-})
-
-/** The body for these values, or undefined if it is not JSON. Throws `template-failed`. */
-export const toBody = (template: LiquidTemplate, values: BodyValues): string | undefined => {
-  const pieces = template.render(values, (value) =>
-    typeof value === 'object' ? JSON.stringify(value ?? '') : String(value ?? ''),
-  )
-  const body = pieces.map(({ text }) => text).join('')
-  try {
-    JSON.parse(body)
-    return body
-  } catch {
-    return undefined
-  }
-}
+import { parseBodyTemplate, parseUrlTemplate, toUrl } from './http-templates.ts'
 
 /*
  * The strict grammars of target addresses. They are checked when the configuration is loaded, and again
@@ -80,6 +29,10 @@ const pullRequest =
 // docs.gitlab.com/user/reserved_names: letters, digits, `_`, `-` and `.`, no `-` first, at most 20 groups.
 const gitlabItem =
   /^(?:(?!\.+\/)[A-Za-z0-9_.][A-Za-z0-9_.-]{0,254}\/){1,20}(?!\.+[!#])[A-Za-z0-9_.][A-Za-z0-9_.-]{0,254}[!#][1-9]\d{0,9}$/
+// support.atlassian.com, "Edit a project's details": letters, digits and `_`; servers may allow longer keys.
+const jiraIssue = /^[A-Z][A-Z0-9_]{1,99}-[1-9]\d{0,9}$/
+// By its identifier, or by its id.
+const linearIssue = /^(?:[A-Z0-9]{1,20}-[1-9]\d{0,9}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/
 // RFC 5321 without quoted local parts, and without % ! and |, which once routed mail to other hosts.
 const localPart = /^(?=.{1,64}$)[A-Za-z0-9#$&'*+/=?^_~-]+(\.[A-Za-z0-9#$&'*+/=?^_~-]+)*$/
 const domainLabel = /^[\p{L}\p{N}]([\p{L}\p{M}\p{N}-]{0,61}[\p{L}\p{M}\p{N}])?$/u
@@ -151,6 +104,14 @@ const addresses = {
     form: 'gitlab-review:<group>/<project>!<merge request>',
     isValid: (address) => address.includes('!') && gitlabItem.test(address),
   },
+  jira: {
+    form: 'jira:<issue key>, or jira:reply',
+    isValid: (address) => jiraIssue.test(address),
+  },
+  linear: {
+    form: 'linear:<issue identifier>, or linear:reply',
+    isValid: (address) => linearIssue.test(address),
+  },
   http: { form: 'http:<name>, a name of targets.http', isValid: isEntryName },
 } as const satisfies Readonly<
   Record<string, { readonly form: string; readonly isValid: (address: string) => boolean }>
@@ -197,20 +158,23 @@ const addedHeader = z
     'doorward sets this header',
   )
 
-const plainUrl = z.string().refine((text) => {
-  if (!URL.canParse(text)) return false
-  const { protocol, username, password, hash } = new URL(text)
-  return /^https?:$/.test(protocol) && username === '' && password === '' && hash === ''
-}, 'not an http or https URL without a user name')
+/** A text that `parse` takes. */
+const templateText = (parse: (text: string) => unknown) =>
+  z.string().superRefine((text, context) => {
+    try {
+      parse(text)
+    } catch (error) {
+      if (!(error instanceof DoorwardError)) throw error
+      const hint = error.hint === undefined ? '' : ` (${error.hint})`
+      context.addIssue({ code: 'custom', message: `${error.message}${hint}` })
+    }
+  })
 
-const bodyTemplate = z.string().superRefine((text, context) => {
-  try {
-    parseBodyTemplate(text)
-  } catch (error) {
-    if (!(error instanceof DoorwardError)) throw error
-    const hint = error.hint === undefined ? '' : ` (${error.hint})`
-    context.addIssue({ code: 'custom', message: `${error.message}${hint}` })
-  }
+const plainUrl = templateText((text) => {
+  const url = toUrl(parseUrlTemplate(text))
+  const isPlain = url && url.username === '' && url.password === '' && url.hash === ''
+  if (isPlain && /^https?:$/.test(url.protocol)) return
+  throw new DoorwardError('config-invalid', 'not an http or https URL without a user name')
 })
 
 const recordOf = <Entry extends z.ZodType>(entry: Entry, meaning: string) =>
@@ -293,12 +257,38 @@ export const targetsSchema = z.strictObject({
     })
     .refine((gitlab) => isOnlyOne(gitlab.token_env, gitlab.login), oneToken)
     .prefault({}),
+  jira: z
+    .strictObject({
+      api_url: secureUrl
+        .transform((url) => url.replace(/\/+$/, ''))
+        .optional()
+        .describe('URL of your site at Jira Cloud, such as https://acme.atlassian.net. Required.'),
+      email: z
+        .string()
+        .refine(isMailAddress, 'not one mail address')
+        .optional()
+        .describe('The account that the token belongs to. Required.'),
+      token_env: environmentName
+        .optional()
+        .describe('Environment variable with an API token of that account. Required.'),
+    })
+    .prefault({}),
+  linear: z
+    .strictObject({
+      token_env: tokenEnv('linear'),
+      login: login('linear'),
+      api_url: apiUrl('https://api.linear.app/graphql'),
+    })
+    .refine((linear) => isOnlyOne(linear.token_env, linear.login), oneToken)
+    .prefault({}),
   http: recordOf(
     z
       .strictObject({
         url: plainUrl
           .optional()
-          .describe('Where to POST to; url or url_env is required. Redirects are not followed.'),
+          .describe(
+            'Where to POST to; url or url_env is required. {{event.<path>}} can be a whole segment of the path. Redirects are not followed.',
+          ),
         url_env: environmentName
           .optional()
           .describe('Environment variable with the URL, where the URL is a secret.'),
@@ -311,10 +301,10 @@ export const targetsSchema = z.strictObject({
           .boolean()
           .default(true)
           .describe('With false, requests are not signed. Default true.'),
-        body_template: bodyTemplate
+        body_template: templateText(parseBodyTemplate)
           .optional()
           .describe(
-            'Liquid that makes the JSON body, of result, event_id, webhook.path and delivery.received_at: {"text": {{ result | json }}}. Default: an event agent.answered.',
+            'Liquid that makes the JSON body, of result, event_id, webhook.path, delivery.received_at and event.<path>: {"text": {{ result | json }}}. Default: an event agent.answered.',
           ),
         headers: z
           .record(addedHeader, z.string().regex(/^[\t\x20-\x7e]*$/, 'not a header value'))

@@ -4,7 +4,8 @@ import { expandTilde } from '../home/home.ts'
 import type { Path } from '../paths.ts'
 import { isFixed, parseTemplate, pathsIn, type Template } from '../templates.ts'
 import { didYouMean } from '../text.ts'
-import { addressForm, isAddress, type SentKind, sentKinds } from './schema.ts'
+import { type HttpReads, listReads } from './http-templates.ts'
+import { addressForm, isAddress, type SentKind, sentKinds, type TargetSettings } from './schema.ts'
 
 const githubKinds = ['github', 'github-review', 'github-check', 'pull-request']
 
@@ -20,12 +21,17 @@ export type Target = { readonly text: string } & (
   | { readonly kind: 'log' }
   | { readonly kind: 'notify' }
   | { readonly kind: 'file'; readonly path: Template }
-  | { readonly kind: SentKind; readonly address: Template }
+  | {
+      readonly kind: SentKind
+      readonly address: Template
+      /** What the request to an `http` target takes from its event. */
+      readonly reads?: HttpReads | undefined
+    }
 )
 
-/** The paths that the template of a target reads. */
+/** The paths without whose values a target has no address. */
 export const targetPaths = (target: Target): readonly Path[] => {
-  if ('address' in target) return pathsIn(target.address)
+  if ('address' in target) return [...pathsIn(target.address), ...(target.reads?.segments ?? [])]
   return target.kind === 'file' ? pathsIn(target.path) : []
 }
 
@@ -41,14 +47,34 @@ const targetForms = [
 /** Stands for `targets.telegram.me`. An event cannot choose it. */
 export const ownChat = '@me'
 
-/** Stands for where an event of Slack came from. */
-export const slackReply = 'reply'
+/** Stands for where an event of Slack, Jira or Linear came from. */
+const reply = 'reply'
 
-export const isSlackReply = (target: Target): boolean =>
-  target.kind === 'slack' && target.address.source === slackReply
+/** The kind of a target that answers where its event came from; these have the name of their `signature_scheme`. */
+export const replyKind = (target: Target): ReplyKind | undefined => {
+  if (!('address' in target) || target.address.source !== reply) return undefined
+  return replyKinds.find((kind) => kind === target.kind)
+}
+
+const replyKinds = ['slack', 'jira', 'linear'] as const
+export type ReplyKind = (typeof replyKinds)[number]
 
 /** Addresses that stand for another one; an event cannot choose them. */
-const standIns: Partial<Record<SentKind, string>> = { telegram: ownChat, slack: slackReply }
+const standIns: Partial<Record<SentKind, string>> = {
+  telegram: ownChat,
+  slack: reply,
+  jira: reply,
+  linear: reply,
+}
+
+/** A target with what its entry in gateway.yaml reads of the event. */
+export const withReads = (target: Target, entries: TargetSettings['http']): Target => {
+  if (target.kind !== 'http') return target
+  const { source: name } = target.address
+  const entry = Object.hasOwn(entries, name) ? entries[name] : undefined
+  const reads = entry && listReads(entry)
+  return reads ? { ...target, reads } : target
+}
 
 /** Parses one value of `deliver_to`. Throws `config-invalid` with the valid forms. */
 export const parseTarget = (text: string): Target => {

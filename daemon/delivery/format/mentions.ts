@@ -168,6 +168,13 @@ export const gitlabText = (markdown: string): string =>
     .replace(gitlabMark, `$&${zeroWidthSpace}`)
     .replace(quickAction, `$1${zeroWidthSpace}/`)
 
+// Linear makes a mention of the address of a person's page, also in code (linear.app/developers/agent-interaction).
+const linearPerson = /(linear\.app\/[\w-]+\/)(?=profiles\/)/gi
+
+/** Linear's Markdown without mentions of people. */
+export const linearText = (markdown: string): string =>
+  githubText(markdown).replace(linearPerson, `$1${zeroWidthSpace}`)
+
 // A mention of Slack: its opening bracket may be an entity, and a backslash may follow. HTML comments and
 // document types are not mentions.
 const mention =

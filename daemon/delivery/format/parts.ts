@@ -1,6 +1,6 @@
 import { toPlainText } from '../../../shared/text.ts'
 import type { ResolvedTarget } from '../sender.ts'
-import { githubText, gitlabText, slackText } from './mentions.ts'
+import { githubText, gitlabText, linearText, slackText } from './mentions.ts'
 import { type Limits, splitText } from './split.ts'
 import { telegramText } from './telegram.ts'
 
@@ -38,6 +38,15 @@ const formats: Partial<Record<ResolvedTarget['kind'], Format>> = {
   telegram: { characters: 4096, parts: 5, measure: (piece) => telegramText(piece).text.length },
   // discord.com/developers/docs/resources/webhook#execute-webhook.
   discord: { characters: 2000, parts: 5 },
+  // "The entered text is too long. It exceeds the allowed limit of 32,767 characters."
+  jira: { characters: 30_000, parts: 2, measure: (piece) => telegramText(piece).text.length },
+  // Linear documents no limit; its server refuses requests of some hundred KB.
+  linear: {
+    characters: 65_536,
+    parts: 2,
+    convert: linearText,
+    measure: (piece) => linearText(piece).length,
+  },
   // Mail has no limit, but servers do.
   email: { characters: 2_000_000, parts: 1 },
   github,

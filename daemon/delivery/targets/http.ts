@@ -1,6 +1,11 @@
 import { createHash, createHmac } from 'node:crypto'
 import type { TargetSettings } from '../../../shared/config/schema.ts'
-import { parseBodyTemplate, toBody } from '../../../shared/targets/schema.ts'
+import {
+  parseBodyTemplate,
+  parseUrlTemplate,
+  toBody,
+  toUrl,
+} from '../../../shared/targets/http-templates.ts'
 import {
   parseHeaderValue,
   parseSecretUrl,
@@ -22,7 +27,7 @@ const server = 'the server'
 
 /**
  * A POST signed by Standard Webhooks (specification, "Signature scheme"). All attempts have the same
- * `webhook-id`, by which the receiver recognises a repeat. Nothing of an event reaches the URL.
+ * `webhook-id`, by which the receiver recognises a repeat. Of its URL an event fills segments of the path at most.
  */
 export const createHttp = (entries: TargetSettings['http'], env: NodeJS.ProcessEnv): Sender => ({
   isIdempotent: (address) => entries[address]?.sign ?? true,
@@ -31,7 +36,7 @@ export const createHttp = (entries: TargetSettings['http'], env: NodeJS.ProcessE
     const entry = getEntry(entries, address)
     const { body_template: template, secret_env: secret, sign: isSigned } = entry
     const body = template === undefined ? defaultBody(message) : templateBody(template, message)
-    const response = await requestTarget(getUrl(entry, env), {
+    const response = await requestTarget(getUrl(entry, env, message.values?.segments ?? []), {
       target: server,
       headers: {
         ...buildHeaders(entry.headers ?? {}, env),
@@ -79,20 +84,34 @@ const unsignedHints: Readonly<Record<number, string>> = {
   410: renewed,
 }
 
-const getUrl = ({ url, url_env: variable = '' }: Entry, env: NodeJS.ProcessEnv): URL => {
-  if (url !== undefined) return new URL(url)
-  return readVariable(variable, env, 'an https URL', parseSecretUrl)
+const getUrl = (
+  { url, url_env: variable = '' }: Entry,
+  env: NodeJS.ProcessEnv,
+  segments?: readonly string[],
+): URL => {
+  if (url === undefined) return readVariable(variable, env, 'an https URL', parseSecretUrl)
+  const filled = toUrl(parseUrlTemplate(url), segments)
+  if (filled) return filled
+  // The entry has changed since the event came.
+  throw new DeliveryError('permanent', 'the URL needs values that were not read of this event', {
+    code: 'target-invalid',
+    hint: 'doorward events retry ID --again reads them',
+  })
 }
 
 /** For a chat rather than a program: without control sequences, and with mentions that notify no one. */
-const templateBody = (template: string, { reply }: Message): string => {
+const templateBody = (template: string, { reply, values }: Message): string => {
   const { eventId, webhook, receivedAt, text } = reply
-  const body = toBody(parseBodyTemplate(template), {
+  const own = {
     result: chatText(text),
     event_id: eventId,
     webhook: { path: webhook },
     delivery: { received_at: receivedAt.toISOString() },
-  })
+  }
+  const ofEvent = (values?.body ?? []).map(
+    ([names, value]) => [names, typeof value === 'string' ? chatText(value) : value] as const,
+  )
+  const body = toBody(parseBodyTemplate(template), own, ofEvent)
   if (body !== undefined) return body
   throw new DeliveryError('permanent', 'body_template does not make JSON of this answer', {
     hint: 'write {{ result | json }}, without quotes around it',

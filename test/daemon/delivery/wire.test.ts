@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { REST } from '@discordjs/rest'
 import { Octokit } from '@octokit/core'
+import { LinearClient } from '@linear/sdk'
 import { WebClient } from '@slack/web-api'
 import { makeReply, deliverWith, resolveTargets } from '../../support/servers/deliver.ts'
 import {
@@ -157,5 +158,28 @@ describe('a request to a target', () => {
         body: String(fields['body']),
       }),
     )
+  })
+
+  it('equals that of the official client of Linear', async () => {
+    const comment = { id: '9cfb482a-81e3-4154-b5b9-2c805e70a02d', url: 'https://linear.app/a' }
+    server = await startTargetServer(
+      json(200, { data: { commentCreate: { success: true, comment, lastSyncId: 1 } } }),
+    )
+    const test = deliverWith(
+      { linear: { api_url: `${server.origin}/graphql`, token_env: 'KEY' } },
+      { env: { KEY: 'lin_api_1' } },
+    )
+    await test.deliver(resolveTargets(['linear:ENG-7']), makeReply('**done**'))
+    const variables = server.requests[0]?.fields['variables']
+    const { input } = variables as { input: { id: string } }
+    const client = new LinearClient({ apiKey: 'lin_api_1', apiUrl: `${server.origin}/graphql` })
+    await client.createComment({ issueId: 'ENG-7', body: '**done**', id: input.id })
+    const [ours, theirs] = both()
+    assert.deepEqual([ours.method, ours.path], [theirs.method, theirs.path])
+    assert.equal(ours.headers.authorization, theirs.headers.authorization)
+    assert.deepEqual(ours.fields['variables'], theirs.fields['variables'])
+    for (const { fields } of [ours, theirs])
+      assert.match(String(fields['query']), /mutation .*commentCreate\(input: \$input\)/s)
+    assert.equal(mediaType(ours), mediaType(theirs))
   })
 })

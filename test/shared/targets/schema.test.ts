@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { parseBodyTemplate, targetsSchema } from '../../../shared/targets/schema.ts'
+import { parseBodyTemplate } from '../../../shared/targets/http-templates.ts'
+import { targetsSchema } from '../../../shared/targets/schema.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 
 const faults = (entry: object): string[] => {
@@ -14,7 +15,10 @@ describe('the template of a body', () => {
     ['{"text": {{ result }}}', /^it does not make JSON/],
     ['{"text": "{{ result }}"}', /write {{ result \| json }}, without quotes around it$/],
     ['{"text": {{ results | json }}}', /results: only result, event_id, webhook.path, delivery/],
-    ['{"text": {{ event.title | json }}}', /event.title: only result/],
+    ['{"text": {{ event | json }}}', /event: only result/],
+    ['{"text": {{ headers.x | json }}}', /headers.x: only result/],
+    ['{"key": "{{ event.issue.key }}"}', /write {{ result \| json }}, without quotes around it$/],
+    ['{"number": {{ event.number }}}', /^it does not make JSON/],
     ['{\n"text": {{ result | jsonn }}}', /^line 2 of the template: there is no filter jsonn$/],
     ['{% include "x" %}', /there is no tag/],
     ['{% for i in (1..10000000) %}{{ i }}{% endfor %}', /cannot be filled/],
@@ -25,6 +29,31 @@ describe('the template of a body', () => {
         () => parseBodyTemplate(template),
         (error) => error instanceof DoorwardError && message.test(error.message),
       ))
+})
+
+describe('the URL of a receiver of requests', () => {
+  const refused = [
+    'https://{{event.host}}/x',
+    'https://example.com{{event.path}}',
+    'https://example.com/issue-{{event.key}}',
+    'https://example.com/{{event.key}}.json',
+    'https://example.com/{{event.a}}{{event.b}}',
+    'https://example.com/x?key={{event.key}}',
+    'https://example.com\\\\{{event.key}}',
+    'https://user@example.com/{{event.key}}',
+    'https://example.com/{{headers.x-key}}',
+    'https://example.com/{{event}}',
+    'https://example.com/{{event.labels[*].name}}',
+    'https://example.com/{{event.key',
+    'ftp://example.com/{{event.key}}',
+  ]
+  for (const url of refused)
+    it(`is refused: ${url}`, () => assert.equal(faults({ url, sign: false }).length, 1))
+
+  it('has values of an event as whole segments of its path', () => {
+    const url = 'https://example.com/{{event.a}}/x/{{ event.issue["a/b"] }}?y=1'
+    assert.deepEqual(faults({ url, sign: false }), [])
+  })
 })
 
 describe('a receiver of requests', () => {

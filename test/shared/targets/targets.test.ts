@@ -24,6 +24,8 @@ const good: Readonly<Record<SentKind, readonly string[]>> = {
   'pull-request': ['acme/door', 'octo_corp/.github', 'acme/door@main', 'a-b/c.d_e@release/1.x'],
   gitlab: ['acme/door!1', 'acme/a-b/c.d_e#12', '_a/.gitlab!3', `${'g/'.repeat(20)}p#1`],
   'gitlab-review': ['acme/door!1', 'acme/a-b/c.d_e!12'],
+  jira: ['PROJ-7', 'A1_B-1234567890'],
+  linear: ['ENG-7', '9cfb482a-81e3-4154-b5b9-2c805e70a02d'],
   http: ['archive'],
 }
 
@@ -156,6 +158,18 @@ const bad: Readonly<Record<SentKind, readonly string[]>> = {
     `${'g/'.repeat(21)}p#1`,
   ],
   'gitlab-review': ['acme/door#1', 'acme!1', 'acme/..!1', 'acme/door!1\n'],
+  jira: [
+    '',
+    'PROJ',
+    'proj-7',
+    'PROJ-0',
+    'PROJ-07',
+    'PROJ-7/comment',
+    '../PROJ-7',
+    'PROJ-7\n',
+    '10001',
+  ],
+  linear: ['', 'eng-7', 'ENG-0', 'ENG-7 ', 'ENG-7\n', '9cfb482a-81e3-4154-b5b9', 'ENG/7'],
   http: ['', 'https://example.com', 'a/b', 'a b'],
 }
 

@@ -1,6 +1,6 @@
 import { type TargetSettings, targetsSchema } from '../../../shared/targets/schema.ts'
 import type { z } from 'zod'
-import { parseTarget } from '../../../shared/targets/targets.ts'
+import { parseTarget, withReads } from '../../../shared/targets/targets.ts'
 import type { AgentReply, ResolvedTarget } from '../../../daemon/delivery/sender.ts'
 import { type Deliver, type DeliverParts, createDeliver } from '../../../daemon/delivery/deliver.ts'
 import { createCommentMarks, OwnMessages } from '../../../daemon/delivery/loop-guard.ts'
@@ -82,8 +82,15 @@ export const deliverWith = (
 }
 
 /** Targets as they are after the configuration was read and the event was put into them. */
-export const resolveTargets = (texts: readonly string[], payload: unknown = {}): ResolvedTarget[] =>
-  expandTargets(texts.map(parseTarget), scopeOf(payload))
+export const resolveTargets = (
+  texts: readonly string[],
+  payload: unknown = {},
+  http: z.input<typeof targetsSchema>['http'] = {},
+): ResolvedTarget[] => {
+  const entries = targetsSchema.parse({ http }).http
+  const targets = texts.map((text) => withReads(parseTarget(text), entries))
+  return expandTargets(targets, scopeOf(payload))
+}
 
 export const makeReply = (text = 'an answer', more: Partial<AgentReply> = {}): AgentReply => ({
   eventId: 'evt_0123456789abcdef01',

@@ -254,3 +254,70 @@ describe('delivery to a chat by its incoming webhook', () => {
     assert.equal(server.requests.length, 0)
   })
 })
+
+describe('delivery to a receiver whose URL and body have values of the event', () => {
+  let server: TargetServer
+  beforeEach(async () => {
+    server = await startTargetServer((response) => void response.writeHead(204).end())
+  })
+  afterEach(() => server.close())
+
+  const run = async (payload: unknown) => {
+    const http = {
+      issue: {
+        url: `${server.origin}/issue/{{event.issue.key}}/comment?a=1`,
+        sign: false,
+        body_template:
+          '{"body": {{ result | json }}, "title": {{ event.issue.title | json }}, "first": {{ event.labels[0] | json }}, "n": {{ event.n | json }}, "all": {{ event.issue | json }}}',
+      },
+    }
+    const targets = resolveTargets(['http:issue'], payload, http)
+    // As through a restart.
+    const copied = JSON.parse(JSON.stringify(targets)) as typeof targets
+    const [target] = targets
+    const sent = target?.kind === 'invalid' ? targets : copied
+    const [result] = await deliverWith({ http }).deliver(sent, makeReply())
+    return result
+  }
+
+  it('has them percent-encoded in the path, and escaped in the body', async () => {
+    const title = 'a "title"\n@channel'
+    const issue = { key: 'A b%2e?#é', title, secret: 'x' }
+    assert.equal((await run({ issue, labels: ['one'], n: 7 }))?.state, 'done')
+    const [sent] = server.requests
+    assert.equal(sent?.path, '/issue/A%20b%252e%3F%23%C3%A9/comment?a=1')
+    assert.deepEqual(sent.fields, {
+      body: 'an answer',
+      title: 'a "title"\n@\u200bchannel',
+      first: 'one',
+      n: 7,
+      // Only what the template names of it.
+      all: { title: 'a "title"\n@\u200bchannel' },
+    })
+  })
+
+  it('has null for what is no single value, and cuts a long one', async () => {
+    await run({ issue: { key: 'A', title: { a: 1 } }, labels: 'one', n: 'x'.repeat(5000) })
+    const { title, first, n } = server.requests[0]?.fields ?? {}
+    assert.deepEqual([title, first, String(n).length], [null, null, 4000])
+  })
+
+  for (const key of ['', '.', '..', 'a/b', 'a\\b', 'a..b', '\ud800', 'a\nb', {}, null, undefined])
+    it(`sends nothing for the segment ${JSON.stringify(key)}`, async () => {
+      const result = await run({ issue: { key } })
+      assert.deepEqual([result?.state, result?.code], ['failed', 'target-invalid'])
+      assert.match(result?.detail ?? '', /^the URL cannot be made: {{event.issue.key}} /)
+      assert.equal(server.requests.length, 0)
+    })
+
+  it('sends nothing where the URL has got a value since the event came', async () => {
+    const http = { issue: { url: `${server.origin}/{{event.key}}`, sign: false } }
+    const before = resolveTargets(
+      ['http:issue'],
+      {},
+      { issue: { url: server.origin, sign: false } },
+    )
+    const [result] = await deliverWith({ http }).deliver(before, makeReply())
+    assert.deepEqual([result?.code, server.requests.length], ['target-invalid', 0])
+  })
+})

@@ -154,6 +154,8 @@ describe('gateway.yaml', () => {
       targets: {
         slack: {},
         telegram: {},
+        jira: {},
+        linear: {},
         discord: {},
         email: {},
         github: {},
