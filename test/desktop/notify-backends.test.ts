@@ -15,6 +15,7 @@ import { temporaryFolder } from '../support/temporary.ts'
 
 const notice: Notice = {
   title: 'Doorward · /github',
+  subject: '/github',
   body: 'well',
   icon: '/icon.png',
   buttons: ['Open', 'Retry'],
@@ -100,14 +101,27 @@ describeOnLinux('notes over the session bus', () => {
     assert.deepEqual(on.service.shown[0]?.buttons, [])
   })
 
-  it('have each button once where the service draws the default action as a button', async () => {
-    on.service.goBy('Xfce Notify Daemon')
-    await on.show()
-    assert.deepEqual(on.service.shown[0]?.buttons, [
-      { key: 'default', label: 'Open' },
-      { key: '1', label: 'Retry' },
-    ])
-  })
+  for (const name of ['Xfce Notify Daemon', 'lxqt-notificationd'])
+    it(`have each button once where the default action is drawn as a button: ${name}`, async () => {
+      on.service.goBy(name)
+      await on.show()
+      assert.deepEqual(on.service.shown[0]?.buttons, [
+        { key: 'default', label: 'Open' },
+        { key: '1', label: 'Retry' },
+      ])
+    })
+
+  for (const [name, version, title] of [
+    ['Plasma', '5.27.5', '/github'],
+    ['lxqt-notificationd', '1.2.0', '/github'],
+    ['gnome-shell', '46.2', '/github'],
+    ['gnome-shell', '43.9', 'Doorward · /github'],
+  ] as const)
+    it(`begin with our name unless the service shows it: ${name} ${version}`, async () => {
+      on.service.goBy(name, version)
+      await on.show()
+      assert.equal(on.service.shown[0]?.title, title)
+    })
 
   it('report which button was pressed, once', async () => {
     await on.show()

@@ -1,6 +1,9 @@
 /** One note for the desktop. Title and body are plain text; each backend escapes them as needed. */
 export type Notice = {
+  /** Begins with our name. */
   readonly title: string
+  /** The title without our name. */
+  readonly subject: string
   readonly body: string
   /** The absolute path of a picture. */
   readonly icon: string

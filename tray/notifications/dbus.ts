@@ -36,6 +36,8 @@ type Connection = {
 type Features = {
   /** The service draws a button for the default action, so the first button would appear twice. */
   readonly drawsDefault: boolean
+  /** The service shows the name of the program, which the title then repeats. */
+  readonly showsName: boolean
   readonly has: (capability: string) => boolean
 }
 
@@ -148,8 +150,8 @@ const showOn = async (
   onPressed: (button: number) => void,
 ): Promise<void> => {
   const { bus, openNotes } = connection
-  const { has, drawsDefault } = (connection.features ??= await readCapabilities(bus))
-  const { key, title, body, icon, shownMs } = notice
+  const { has, drawsDefault, showsName } = (connection.features ??= await readCapabilities(bus))
+  const { key, title, subject, body, icon, shownMs } = notice
   const [replacesId = 0] =
     [...openNotes].find(([, note]) => key !== undefined && note.key === key) ?? []
   const buttons = has('actions') ? notice.buttons : []
@@ -161,7 +163,7 @@ const showOn = async (
       'Doorward',
       replacesId,
       icon,
-      titleText(title),
+      titleText(showsName ? subject : title),
       has('body-markup') ? bodyMarkup(body) : plainText(body) || ' ',
       buttons.flatMap((label, index) => [
         ...(index === 0 ? ['default', label] : []),
@@ -181,15 +183,18 @@ const showOn = async (
 
 const readCapabilities = async (bus: Bus): Promise<Features> => {
   const ask = async (member: string) => bus.call({ ...service, member, timeoutMs: answerMs })
-  const [[capabilities], [name]] = await Promise.all([
+  const [[capabilities], [name, , version]] = await Promise.all([
     ask('GetCapabilities'),
     ask('GetServerInformation'),
   ])
   const list = new Set(Array.isArray(capabilities) ? capabilities.map(String) : [])
   return {
     has: (capability) => list.has(capability),
-    // Against the specification it draws a button for the default action.
-    drawsDefault: /^xfce/i.test(String(name)),
+    // Against the specification these draw a button for the default action.
+    drawsDefault: /^(?:xfce|lxqt)/i.test(String(name)),
+    showsName:
+      /^(?:plasma|lxqt)/i.test(String(name)) ||
+      (name === 'gnome-shell' && Number.parseInt(String(version), 10) >= 46),
   }
 }
 

@@ -1,6 +1,8 @@
 import { type Note, toTitle } from './note.ts'
 import { type Backend, NotifyFailure, type NotifyFailureKind } from './backend.ts'
 import type { Action } from '../view.ts'
+import { toLabel } from '../text.ts'
+import { upperFirst } from '../wording.ts'
 import { withDeadline } from '../../shared/deadline.ts'
 
 /*
@@ -92,6 +94,7 @@ export class Notifier {
     const buttons = note.buttons ?? []
     const notice = {
       title: toTitle(note.subject),
+      subject: upperFirst(toLabel(note.subject)),
       body: note.body,
       icon: iconFor(note),
       buttons: buttons.map(({ label }) => label),

@@ -29,8 +29,8 @@ export type NotificationService = {
   readonly closed: readonly number[]
   /** Presses a button of a notification, as a person would: it goes away then. */
   readonly press: (shown: Shown, key: string) => void
-  /** Calls itself so from now on. */
-  readonly goBy: (name: string) => void
+  /** Calls itself so from now on, with this version. */
+  readonly goBy: (name: string, version?: string) => void
   /** What it says from now on that it can do. */
   readonly can: (...capabilities: string[]) => void
   /** Takes calls from now on and never answers them. */
@@ -52,6 +52,7 @@ export const playNotifications = (bus: MessageBus, news: EventEmitter): Notifica
   const closed: number[] = []
   let capabilities = ['body', 'body-markup', 'actions']
   let ownName = 'test'
+  let ownVersion = '1'
   let mode: 'well' | 'hung' | 'refusing' = 'well'
   let lastId = 0
 
@@ -60,7 +61,7 @@ export const playNotifications = (bus: MessageBus, news: EventEmitter): Notifica
   const close = (id: number, reason: number) => signal('NotificationClosed', 'uu', [id, reason])
 
   const answers: Record<string, (body: unknown[]) => [signature: string, body: unknown[]]> = {
-    GetServerInformation: () => ['ssss', [ownName, 'doorward', '1', '1.2']],
+    GetServerInformation: () => ['ssss', [ownName, 'doorward', ownVersion, '1.2']],
     GetCapabilities: () => ['as', [capabilities]],
     CloseNotification: ([id]) => {
       closed.push(Number(id))
@@ -97,8 +98,9 @@ export const playNotifications = (bus: MessageBus, news: EventEmitter): Notifica
       signal('ActionInvoked', 'us', [id, key])
       close(id, 2)
     },
-    goBy: (next) => {
+    goBy: (next, version = '1') => {
       ownName = next
+      ownVersion = version
     },
     can: (...next) => {
       capabilities = next

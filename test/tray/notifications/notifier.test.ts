@@ -199,7 +199,7 @@ describe('withFallback', () => {
     const either = withFallback(first.backend, second.backend)
     const show = async () =>
       either.show(
-        { title: '', body: '', icon: '', buttons: [], shownMs: 1 },
+        { title: '', subject: '', body: '', icon: '', buttons: [], shownMs: 1 },
         () => undefined,
         new AbortController().signal,
       )
