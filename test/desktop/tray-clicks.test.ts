@@ -6,6 +6,7 @@ import { connect } from '../../shared/client/client.ts'
 import { readDaemonFile } from '../../shared/client/discovery.ts'
 import type { Home } from '../../shared/home/home.ts'
 import { isAlive } from '../../shared/home/lock.ts'
+import { Bus } from '../../tray/dbus/bus.ts'
 import { startAuthorizationServer } from '../support/providers/authorization-server.ts'
 import { browse, textOf } from '../support/desktop/browser.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemon/daemon.ts'
@@ -329,6 +330,25 @@ describeOnLinux('a click in the tray', () => {
       assert.equal(typeof version, 'string')
       await untilNote('Doorward · diagnostics copied')
       await untilRow('Copy diagnostics')
+    })
+
+    it('copies it by Klipper where there is no clipboard program', async () => {
+      await untilBusy()
+      for (const name of ['xclip', 'xsel']) programs.exitWith(name, 1)
+      const bus = await Bus.connect(desktop.env)
+      const copied = new Promise<string>((resolve) => {
+        const run = ([text]: readonly unknown[]) => {
+          resolve(String(text))
+          return []
+        }
+        const methods = { setClipboardContents: { takes: 's', gives: '', run } }
+        bus.serve('/klipper', { 'org.kde.klipper.klipper': { methods, properties: {} } })
+      })
+      await bus.ownName('org.kde.klipper')
+      await desktop.click('Copy diagnostics')
+      isHarmless(await copied)
+      await untilNote('Doorward · diagnostics copied')
+      bus.close()
     })
 
     it('writes them to a file where there is no clipboard, and opens it', async () => {

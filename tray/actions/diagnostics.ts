@@ -6,6 +6,7 @@ import { errorName } from '../../shared/errors.ts'
 import { writeFileAtomic } from '../../shared/home/files.ts'
 import { findUserHome, type Home } from '../../shared/home/home.ts'
 import { version } from '../../shared/version.ts'
+import { Bus } from '../dbus/bus.ts'
 import { toBody, type Note } from '../notifications/note.ts'
 import { privateWords, redact, type Words } from '../text.ts'
 import { runCommand, withDaemon } from './daemon.ts'
@@ -93,7 +94,28 @@ export const listCopiers = (platform: NodeJS.Platform, env: NodeJS.ProcessEnv): 
 const copyText = async (text: string): Promise<boolean> => {
   for (const copier of listCopiers(process.platform, process.env))
     if (await copyWith(copier, text)) return true
-  return false
+  return process.platform === 'linux' && copyWithKlipper(text)
+}
+
+/** By the clipboard of Plasma, which has none of the programs by default. */
+const copyWithKlipper = async (text: string): Promise<boolean> => {
+  const bus = await Bus.connect().catch(() => undefined)
+  if (!bus) return false
+  try {
+    await bus.call({
+      destination: 'org.kde.klipper',
+      path: '/klipper',
+      interface: 'org.kde.klipper.klipper',
+      member: 'setClipboardContents',
+      signature: 's',
+      body: [text],
+    })
+    return true
+  } catch {
+    return false
+  } finally {
+    bus.close()
+  }
 }
 
 /** By standard input, since other users of the machine can read arguments. */
