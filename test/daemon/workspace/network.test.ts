@@ -40,7 +40,7 @@ describe('a workspace from a server of a company', () => {
     certificates = await makeCertificates()
     server = await startGitServer(undefined)
     front = await startTlsFront(certificates, Number(new URL(server.origin).port))
-    proxy = await startProxy(['refused.corp.example'])
+    proxy = await startProxy((host) => host === 'refused.corp.example')
   })
   beforeEach(async () => {
     home = resolveHome(await temporaryFolder())

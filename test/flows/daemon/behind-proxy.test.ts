@@ -49,7 +49,7 @@ describe('a daemon behind a proxy that demands a password, with a private CA', (
       )
     })
     front = await startTlsFront(certificates, Number(new URL(provider.origin).port))
-    proxy = await startProxy(['mail.corp.example'])
+    proxy = await startProxy((host) => host === 'mail.corp.example')
     const origin = `https://login.corp.example:${front.port}`
     daemon = await startDaemon({
       env: `HTTPS_PROXY='${proxy.url}'\nNO_PROXY=.intern.example\nNODE_EXTRA_CA_CERTS=${certificates.caFile}\nSMTP_URL=smtp://me:canary-pass@mail.corp.example\n`,

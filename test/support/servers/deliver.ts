@@ -72,7 +72,7 @@ export const deliverWith = (
     access,
     marks: createCommentMarks('an api token'),
     messages,
-    git: createGit(runProcess, process.env, homeFolder),
+    git: createGit(runProcess, { ...process.env, ...env }, homeFolder),
     progress: createProgress(),
     log: { debug: log, info: log, warn: log, error: log },
     rules,

@@ -70,15 +70,18 @@ export const startTlsFront = async (
   return { port, close: () => void server.close() }
 }
 
-/** A real proxy that demands a password and knows every name. It refuses these hosts with 403. */
-export const startProxy = async (refused: readonly string[] = []) => {
+/** A real proxy that demands a password and knows every name. What it is told to refuse it answers with 403. */
+export const startProxy = async (
+  refuses: (host: string, agent: string) => boolean = () => false,
+) => {
   const connections: string[] = []
   const server = new ProxyServer({
     port: 0,
     host: '127.0.0.1',
-    prepareRequestFunction: ({ username, password, hostname, port }) => {
+    prepareRequestFunction: ({ request, username, password, hostname, port }) => {
       const isKnown = username === 'ada' && password === 'p#ss word'
-      if (isKnown && refused.includes(hostname)) throw new RequestError('Forbidden', 403)
+      if (isKnown && refuses(hostname, request.headers['user-agent'] ?? ''))
+        throw new RequestError('Forbidden', 403)
       if (isKnown) connections.push(`${hostname}:${port}`)
       return {
         requestAuthentication: !isKnown,

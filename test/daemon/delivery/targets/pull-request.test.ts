@@ -10,9 +10,15 @@ import { createGit } from '../../../../daemon/workspace/git.ts'
 import { Workspaces } from '../../../../daemon/workspace/workspaces.ts'
 import { gatewayFileSchema } from '../../../../shared/config/schema.ts'
 import { resolveHome } from '../../../../shared/home/home.ts'
+import { configureNetwork } from '../../../../shared/network/outgoing.ts'
 import { deliverWith, makeReply, resolveTargets } from '../../../support/servers/deliver.ts'
 import { type GithubServer, startGithubServer } from '../../../support/servers/github-server.ts'
 import { type GitServer, startGitServer } from '../../../support/servers/git-server.ts'
+import {
+  makeCertificates,
+  startProxy,
+  startTlsFront,
+} from '../../../support/servers/private-network.ts'
 import { json, reset } from '../../../support/servers/target-server.ts'
 import { temporaryFolder } from '../../../support/temporary.ts'
 
@@ -72,17 +78,21 @@ describe('a pull request with what an agent changed', () => {
       to = 'acme/door',
       tokens = [token],
       apiOrigin = server.origin,
+      env = {},
+      homeFolder = '/nowhere',
       ...more
     }: Partial<AgentReply> & {
       to?: string
       tokens?: readonly string[]
       apiOrigin?: string
+      env?: Readonly<Record<string, string>>
+      homeFolder?: string
     } = {},
   ) => {
     const messages = new OwnMessages()
     const test = deliverWith(
       { github: { api_url: `${apiOrigin}/api/v3` } },
-      { tokens: { github: tokens }, messages },
+      { tokens: { github: tokens }, messages, env, homeFolder },
     )
     const targets = resolveTargets([`pull-request:${to}`])
     const [result] = await test.deliver(targets, makeReply(text, { code, ...more }))
@@ -281,6 +291,49 @@ describe('a pull request with what an agent changed', () => {
     const { stdout } = await git(list, { gitDir, cwd: gitDir, signal })
     // It was not fetched in order to be sent.
     assert.match(String(stdout), new RegExp(`^\\?${blob}$`, 'm'))
+  })
+
+  it('names the proxy that refuses the push, or the certificate that git does not trust', async () => {
+    const certificates = await makeCertificates()
+    const front = await startTlsFront(certificates, Number(new URL(server.origin).port))
+    let isRefused = false
+    // The API is asked before git is.
+    const proxy = await startProxy((_, agent) => (isRefused ||= agent.startsWith('git/')))
+    const apiOrigin = `https://git.corp.example:${front.port}`
+    const code = await change({ a: 'b' })
+    assert.ok(typeof code.change === 'object')
+    const { gitDir } = code.change
+    const config = ['config', 'remote.origin.url', `${apiOrigin}/acme/door.git`]
+    await git(config, { gitDir, cwd: gitDir, signal })
+    const homeFolder = await temporaryFolder()
+    const network = { HTTPS_PROXY: proxy.url, NODE_EXTRA_CA_CERTS: certificates.caFile }
+    configureNetwork(network)
+    const detailWith = async (env: Readonly<Record<string, string>>) => {
+      const { result } = await deliver(code, { apiOrigin, env, homeFolder })
+      return `${result?.attempts} ${result?.detail}`
+    }
+    try {
+      assert.match(
+        await detailWith(network),
+        /^1 the branch \S+ was not pushed: the proxy \S+ refuses connections to git\.corp\.example:\d+ \(403\) \(ask/,
+      )
+      await proxy.close()
+      const open = await startProxy()
+      const behind = { ...network, HTTPS_PROXY: open.url }
+      configureNetwork(behind)
+      try {
+        assert.match(
+          await detailWith({ HTTPS_PROXY: open.url }),
+          /^1 .* not pushed: the certificate of the server is not trusted \(.*NODE_EXTRA_CA_CERTS/,
+        )
+        assert.equal(await detailWith(behind), '1 pull request #8')
+      } finally {
+        await open.close()
+      }
+    } finally {
+      configureNetwork(process.env)
+      front.close()
+    }
   })
 
   it('is of the host of its API', () => {
