@@ -37,6 +37,15 @@ export const describeWhat = (
   event: Pick<EventDetail, 'webhook' | 'rule' | 'kind' | 'subject'>,
 ): string => event.subject?.title ?? describeOrigin(event)
 
+/**
+ * What targets have made, in a few words: `review, 3 comments`. Undefined where the answer itself says more, as of a
+ * message or a file.
+ */
+export const describeMade = ({ links = [] }: Pick<EventDetail, 'links'>): string | undefined => {
+  const things = links.filter(({ target }) => !/^(slack|telegram|file):/.test(target))
+  return [...new Set(things.map(({ what }) => what))].join(', ') || undefined
+}
+
 type TimedStage = 'queue' | 'agent' | 'deliver'
 
 /** The stages of a webhook event, from the checks to the delivery. */

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { HttpValues } from '../../shared/targets/http-templates.ts'
 import type { SentKind } from '../../shared/targets/schema.ts'
 import { DeliveryError } from './delivery-error.ts'
-import { describeLeftOut, toParts } from './format/parts.ts'
+import { describeLeftOut, toBoldLine, toParts } from './format/parts.ts'
 import { retry, type RetryOptions, type RetryRules, retryRules } from './retry.ts'
 import type { AgentReply, Sender, Sent } from './sender.ts'
 import { BoundedMap } from '../util/collections.ts'
@@ -65,7 +65,10 @@ export const createPartsSender =
     return { note: notes.size === 0 ? undefined : [...notes].join('; '), made }
   }
 
-const toText = ({ kind }: RemoteTarget, { text, code }: AgentReply): string => {
+const toText = ({ kind, address }: RemoteTarget, { text, code, title }: AgentReply): string => {
+  // In a thread its first message says what it is about.
+  if (kind === 'slack' && title !== undefined && !address.includes('/'))
+    return `${toBoldLine(title)}\n\n${text}`
   const leftOut = kind === 'github' || kind === 'gitlab' ? describeLeftOut(code?.leftOut) : ''
   return leftOut === '' ? text : `${leftOut}\n\n${text}`
 }

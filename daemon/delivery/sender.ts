@@ -3,6 +3,7 @@ import type { PublishSettings } from '../../shared/config/workspace.ts'
 import type { HttpValues } from '../../shared/targets/http-templates.ts'
 import type { SentKind } from '../../shared/targets/schema.ts'
 import type { DoorwardError } from '../../shared/errors.ts'
+import { isSafeToOpen } from '../../shared/net.ts'
 import type { NeededToken } from './token.ts'
 
 /** An agent's answer, and the event that it answers. */
@@ -80,6 +81,26 @@ export type Sent = {
   readonly note?: string | undefined
   /** What was made, in a few words, and its page. */
   readonly made?: { readonly what: string; readonly url: string } | undefined
+}
+
+const longestUrl = 2048
+
+/**
+ * What was made, with its page as the response of the target names it: only one that a browser may open, at the
+ * target's own server or, with `isBelow`, a host below it.
+ */
+export const toMade = (
+  what: string,
+  page: string | undefined,
+  server: string,
+  isBelow = false,
+): Sent['made'] => {
+  if (page === undefined || page.length > longestUrl || !URL.canParse(page)) return undefined
+  const { href, username, password, protocol, host } = new URL(page)
+  const own = new URL(server)
+  const isOwn =
+    protocol === own.protocol && (host === own.host || (isBelow && host.endsWith(`.${own.host}`)))
+  return isOwn && username + password === '' && isSafeToOpen(href) ? { what, url: href } : undefined
 }
 
 /** A target outside this machine. */

@@ -8,6 +8,7 @@ import {
   describeSandbox,
   describeTargetState,
 } from '../../shared/event-stages.ts'
+import { isSafeToOpen } from '../../shared/net.ts'
 import { formatDuration, formatLocalTime, toPlainLine, toPlainText } from '../../shared/text.ts'
 import { isFinal } from '../events/event-record.ts'
 import { escapeHtml, loadPage, type RenderedPage } from '../http/body.ts'
@@ -70,7 +71,8 @@ const renderHead = ({
 
 const renderLink = (text: string, url: string | undefined): Markup => {
   const shown = markup`<bdi>${toShownLine(text)}</bdi>`
-  return url === undefined
+  // Browsers open no file of this machine from here.
+  return url === undefined || !isSafeToOpen(url)
     ? shown
     : markup`<a href="${url}" rel="noopener noreferrer" target="_blank">${shown}</a>`
 }
@@ -116,7 +118,7 @@ const renderTargets = (event: EventDetail): Markup | undefined =>
     <section>
       <h2>Delivered to</h2>
       <ul class="targets">${event.targets.map((target) => renderTarget(target, describeTargetState(event, target)))}</ul>
-      ${event.links?.map(({ what, url }) => markup`<p>${renderLink(what, url)}</p>`)}
+      ${event.links?.map(({ what, url }) => markup`<p>${renderLink(isSafeToOpen(url) ? what : `${what}: ${url}`, url)}</p>`)}
     </section>`
 
 const renderTarget = (

@@ -1,5 +1,5 @@
 import type { EventDetail, EventRecord, EventState } from '../../../shared/api.ts'
-import { describeOrigin, describeWhat } from '../../../shared/event-stages.ts'
+import { describeMade, describeOrigin, describeWhat } from '../../../shared/event-stages.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { cut, formatDuration, didYouMean, toPlainLine } from '../../../shared/text.ts'
 import { moment } from '../../terminal/format.ts'
@@ -112,7 +112,8 @@ const describeEvent = ({
 }: EventRecord): string => {
   if (state === 'failed' || state === 'rejected' || state === 'dropped')
     return [stage ? `at ${stage}:` : '', detail ?? code ?? ''].join(' ')
-  if (links) return links.map(({ what }) => what).join(', ')
+  const made = describeMade({ links })
+  if (made !== undefined) return made
   return (resultPreview?.trim() === '' ? emptyAnswer : resultPreview) ?? detail ?? ''
 }
 

@@ -2,7 +2,7 @@ import { toPlainText } from '../../../shared/text.ts'
 import type { ResolvedTarget } from '../sender.ts'
 import { githubText, gitlabText, linearText, slackText } from './mentions.ts'
 import { type Limits, splitText } from './split.ts'
-import { telegramText } from './telegram.ts'
+import { telegramText, withAlignedTables } from './telegram.ts'
 
 /** For the hidden mark before the text. */
 const maxMarkLength = 128
@@ -37,7 +37,12 @@ const formats: Partial<Record<ResolvedTarget['kind'], Format>> = {
   // core.telegram.org/bots/api#sendmessage: counted without the formatting.
   telegram: { characters: 4096, parts: 5, measure: (piece) => telegramText(piece).text.length },
   // discord.com/developers/docs/resources/webhook#execute-webhook.
-  discord: { characters: 2000, parts: 5 },
+  discord: {
+    characters: 2000,
+    parts: 5,
+    convert: withAlignedTables,
+    measure: (piece) => withAlignedTables(piece).length,
+  },
   // "The entered text is too long. It exceeds the allowed limit of 32,767 characters."
   jira: { characters: 30_000, parts: 2, measure: (piece) => telegramText(piece).text.length },
   // Linear documents no limit; its server refuses requests of some hundred KB.
@@ -78,6 +83,17 @@ export const toGitlabBody = (text: string): string =>
 /** What the agent did not see, as a part of the answer: an answer about a part looks as if it were about all. */
 export const describeLeftOut = (leftOut: readonly string[] = []): string =>
   leftOut.length === 0 ? '' : `_The agent did not see everything: ${leftOut.join('; ')}._`
+
+/** Text of a stranger as a bold line of Markdown, in which nothing is a mark or a link of its own. */
+export const toBoldLine = (line: string): string => {
+  const escaped = line
+    .replaceAll(/[\\`*~[\]]|(?<!\w)_|_(?!\w)/g, '\\$&')
+    // In the format of Slack too, these three are entities.
+    .replaceAll('&', '&amp;')
+    .replaceAll('<', '&lt;')
+    .replaceAll('>', '&gt;')
+  return `**${escaped}**`
+}
 
 /** The first line of a text that has words, without marks of Markdown. */
 export const toTitle = (text: string, maxLength: number): string => {

@@ -1,5 +1,5 @@
 import { measureWidth } from '../../../shared/text.ts'
-import { type Fence, fenceAfter } from '../../util/markdown-fence.ts'
+import { closingLine, type Fence, fenceAfter, openingLine } from '../../util/markdown-fence.ts'
 import { zeroWidthSpace } from './mentions.ts'
 import { beginsTable, parseCells, isRow } from './split.ts'
 
@@ -35,7 +35,27 @@ export const telegramText = (markdown: string): TelegramText => {
   return formatted.toTelegramText()
 }
 
-type Block = { readonly line: string } | { readonly code: string[]; readonly language: string }
+/** The same Markdown with aligned code instead of tables, for where Markdown has none. */
+export const withAlignedTables = (markdown: string): string => {
+  const blocks = parseBlocks(markdown)
+  const aligned = alignTables(blocks)
+  if (blocks.length === aligned.length) return markdown
+  return aligned
+    .map((block) => {
+      if ('line' in block) return block.line
+      const { code, fence } = block
+      if (fence) return [openingLine(fence), ...code, closingLine(fence)].join('\n')
+      // Backticks of a cell would end the code.
+      const table = code.join('\n').replaceAll('```', `\`${zeroWidthSpace}\`\``)
+      return `\`\`\`\n${table}\n\`\`\``
+    })
+    .join('\n')
+}
+
+type Block =
+  | { readonly line: string }
+  /** A table has no fence of its own. */
+  | { readonly code: string[]; readonly language: string; readonly fence?: Fence }
 
 /** Lines of text, and blocks of code without their fences. */
 const parseBlocks = (markdown: string): Block[] => {
@@ -46,7 +66,7 @@ const parseBlocks = (markdown: string): Block[] => {
     const after = fenceAfter(line, fence)
     if (!fence && after) {
       code = []
-      blocks.push({ code, language: after.language })
+      blocks.push({ code, language: after.language, fence: after })
     } else if (fence && after) code.push(line)
     else if (!fence) blocks.push({ line })
     fence = after

@@ -1,11 +1,12 @@
 import { constants } from 'node:fs'
 import { type FileHandle, access, lstat, mkdir, open, realpath } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { DoorwardError, systemCode } from '../../../shared/errors.ts'
 import { isOwnFile, makesFolders, resolveTargetFile } from '../../../shared/targets/targets.ts'
 import { systemReason } from '../../../shared/home/home.ts'
 import { toPlainText } from '../../../shared/text.ts'
-import type { AgentReply } from '../sender.ts'
+import type { AgentReply, Sent } from '../sender.ts'
 
 // Flags that Windows lacks count as 0.
 const { O_APPEND, O_CREAT, O_WRONLY, O_NOFOLLOW, O_NONBLOCK, W_OK, X_OK } = constants
@@ -19,7 +20,7 @@ export const appendToFile = async (
   path: string,
   { eventId, webhook, receivedAt, text }: AgentReply,
   homeFolder: string,
-): Promise<undefined> => {
+): Promise<Sent> => {
   const file = resolveTargetFile(path, homeFolder)
   const section = `## ${receivedAt.toISOString()} ${webhook}\n\n<!-- ${eventId} -->\n${toPlainText(text).trimEnd()}\n\n`
   await toDeliveryErrors(file, async () => {
@@ -37,6 +38,7 @@ export const appendToFile = async (
         )
     })
   })
+  return { made: { what: 'file', url: pathToFileURL(file).href } }
 }
 
 /** Throws what `appendToFile` would throw now, and writes nothing. */

@@ -1,10 +1,9 @@
-import { toPageUrl } from '../../../shared/net.ts'
 import { readGithubRefusal } from '../../util/github-refusal.ts'
 import { githubPauseMs } from '../../util/http-retry-after.ts'
 import { textAt } from '../../util/payload-path.ts'
 import { asReadOnly, DeliveryError, TokenRefused } from '../delivery-error.ts'
 import { requestTarget, type TargetResponse, toStatusError } from '../request.ts'
-import type { Asking, Sent } from '../sender.ts'
+import { type Asking, type Sent, toMade } from '../sender.ts'
 import { type Grant, type TokenSource, withToken } from '../token.ts'
 
 const github = 'github'
@@ -25,12 +24,6 @@ type RequestOptions = {
   readonly handles?: readonly number[]
 }
 
-/** What a response says that was made: its page, if that is one that a browser may open. */
-export const toMade = (what: string, { json }: TargetResponse): Sent['made'] => {
-  const url = toPageUrl(textAt(json, 'html_url') ?? '')
-  return url === undefined ? undefined : { what, url }
-}
-
 /** One request below the base URL of the API. Throws `DeliveryError`, or `TokenRefused`. */
 export type GithubRequest = (path: string, options?: RequestOptions) => Promise<TargetResponse>
 
@@ -48,14 +41,29 @@ type Step = {
 }
 
 /** Calls with requests that have the token of the target, and with the token. */
-export type GithubApi = <Value>(
-  step: Step,
-  call: (request: GithubRequest, accessToken: string) => Promise<Value>,
-) => Promise<Value>
+export type GithubApi = {
+  <Value>(
+    step: Step,
+    call: (request: GithubRequest, accessToken: string) => Promise<Value>,
+  ): Promise<Value>
+  /** What a response says that was made. */
+  readonly toMade: (what: string, response: TargetResponse) => Sent['made']
+}
 
-export const createGithubApi =
-  (apiUrl: string | undefined, token: TokenSource): GithubApi =>
-  async ({ attempt, hints = {}, grant }, call) =>
+export const createGithubApi = (apiUrl: string | undefined, token: TokenSource): GithubApi => {
+  const server = toGitOrigin(apiUrl)
+  return Object.assign(createCall(apiUrl, token), {
+    toMade: (what: string, { json }: TargetResponse) =>
+      toMade(what, textAt(json, 'html_url'), server),
+  })
+}
+
+const createCall =
+  (apiUrl: string | undefined, token: TokenSource) =>
+  async <Value>(
+    { attempt, hints = {}, grant }: Step,
+    call: (request: GithubRequest, accessToken: string) => Promise<Value>,
+  ): Promise<Value> =>
     withToken({ ...token, ...(grant && { grant }) }, async (accessToken) => {
       const request: GithubRequest = async (path, { body, method, handles = [] } = {}) => {
         const response = await requestTarget(new URL(`${apiUrl ?? githubApiUrl}${path}`), {

@@ -3,7 +3,7 @@ import { parseAnswer } from '../format/review.ts'
 import { describeLeftOut, toGithubBody, toTitle } from '../format/parts.ts'
 import type { CommentMarks, OwnMessages } from '../loop-guard.ts'
 import type { Sender } from '../sender.ts'
-import { findListed, type GithubApi, type Hints, toMade } from './github-api.ts'
+import { findListed, type GithubApi, type Hints } from './github-api.ts'
 
 /** "description is too long (maximum is 140 characters)" */
 const maxDescription = 140
@@ -51,7 +51,7 @@ export const createGithubCheck = (
         handles: [403, 404],
       })
       const { status } = response
-      if (status !== 403 && status !== 404) return { made: toMade('check', response) }
+      if (status !== 403 && status !== 404) return { made: api.toMade('check', response) }
       const state = conclusion === 'failure' ? 'failure' : 'success'
       messages.rememberStatus({ sha, context: name, description: title, state })
       await request(`/repos/${repository}/statuses/${sha}`, {

@@ -10,7 +10,7 @@ import {
 import { type LineComment, parseAnswer } from '../format/review.ts'
 import type { CommentMarks } from '../loop-guard.ts'
 import type { Sender, Sent } from '../sender.ts'
-import { findListed, type GithubApi, type GithubRequest, type Hints, toMade } from './github-api.ts'
+import { findListed, type GithubApi, type GithubRequest, type Hints } from './github-api.ts'
 
 /** GitHub lists 3,000 files of a pull request at most. */
 const maxFilePages = 30
@@ -63,7 +63,7 @@ export const createGithubReview = (api: GithubApi, marks: CommentMarks): Sender 
           handles: shown.length > 0 ? [422] : [],
         })
         if (response.status === 422) return 'refused'
-        made = toMade(describeReview(shown.length), response)
+        made = api.toMade(describeReview(shown.length), response)
         return 'posted'
       }
       let outcome = await post(placed, others)
@@ -82,7 +82,7 @@ export const createGithubReview = (api: GithubApi, marks: CommentMarks): Sender 
 })
 
 /** `review, 3 comments` */
-const describeReview = (comments: number): string =>
+export const describeReview = (comments: number): string =>
   comments === 0 ? 'review' : `review, ${comments} ${comments === 1 ? 'comment' : 'comments'}`
 
 export const describeOthers = (

@@ -2,7 +2,7 @@ import { textAt, valueAt } from '../../util/payload-path.ts'
 import { DeliveryError } from '../delivery-error.ts'
 import type { CommentMarks } from '../loop-guard.ts'
 import type { Sender } from '../sender.ts'
-import { findListed, type GithubApi, type Hints, toMade } from './github-api.ts'
+import { findListed, type GithubApi, type Hints } from './github-api.ts'
 
 /** Maximum age of a comment of an earlier attempt. */
 const maxAgeMs = 24 * 60 * 60 * 1000
@@ -36,14 +36,14 @@ export const createGithub = (api: GithubApi, marks: CommentMarks): Sender => ({
         if (typeof id === 'number') {
           const path = `/repos/${repository}/issues/comments/${id}`
           return {
-            made: toMade('comment', await request(path, { method: 'PATCH', body: { body } })),
+            made: api.toMade('comment', await request(path, { method: 'PATCH', body: { body } })),
           }
         }
       } else if (attempt.mayHaveArrived) {
         const since = new Date(Date.now() - maxAgeMs).toISOString()
         if (await find(`since=${since}`, (found) => found.startsWith(mark))) return arrived
       }
-      return { made: toMade('comment', await request(comments, { body: { body } })) }
+      return { made: api.toMade('comment', await request(comments, { body: { body } })) }
     })
   },
   // docs.github.com/rest/users/users#get-the-authenticated-user

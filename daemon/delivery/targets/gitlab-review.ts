@@ -1,4 +1,4 @@
-import { textAt } from '../../util/payload-path.ts'
+import { textAt, valueAt } from '../../util/payload-path.ts'
 import { asReadOnly, DeliveryError } from '../delivery-error.ts'
 import { githubText, withoutSuggestions } from '../format/mentions.ts'
 import { cleanText, describeLeftOut, toGitlabBody } from '../format/parts.ts'
@@ -7,8 +7,14 @@ import { type LineComment, parseAnswer } from '../format/review.ts'
 import type { CommentMarks } from '../loop-guard.ts'
 import type { Sender, SeenCode } from '../sender.ts'
 import { needsOf, type TokenSource, withToken } from '../token.ts'
-import { describeOthers, withComments } from './github-review.ts'
-import { createGitlabRequest, findNote, gitlabApiUrl, type GitlabRequest } from './gitlab.ts'
+import { describeOthers, describeReview, withComments } from './github-review.ts'
+import {
+  createGitlabRequest,
+  findNote,
+  gitlabApiUrl,
+  type GitlabRequest,
+  toNote,
+} from './gitlab.ts'
 
 /** GitLab limits the diff of one file, so that a page stays small. */
 const filesPerPage = 20
@@ -45,9 +51,11 @@ export const createGitlabReview = (
         const mark = marks.markFor(reply.eventId, part, text)
         if (arrived.has(mark)) return true
         const body = { body: marks.toBody(mark, text), ...(position && { position }) }
-        const { status } = await request(`${merge}/${list}`, body, position ? [400] : [])
+        const { status, json } = await request(`${merge}/${list}`, body, position ? [400] : [])
+        first ??= position ? valueAt(json, ['notes', '0', 'id']) : json['id']
         return status !== 400
       }
+      let first: unknown
       const inText = [...others]
       for (const [index, comment] of placed.entries()) {
         const position = { ...diff?.refs, ...toPosition(comment, diff?.oldPaths) }
@@ -70,7 +78,11 @@ export const createGitlabReview = (
               'merge request',
             ),
       ].filter((one) => one !== undefined)
-      return notes.length === 0 ? undefined : notes.join('; ')
+      const what = describeReview(comments.length - inText.length)
+      return {
+        note: notes.length === 0 ? undefined : notes.join('; '),
+        made: toNote(what, first, `${project}/-/merge_requests/${number}`, apiUrl),
+      }
     })
   },
 })

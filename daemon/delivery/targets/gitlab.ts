@@ -2,7 +2,7 @@ import { textAt } from '../../util/payload-path.ts'
 import { DeliveryError, TokenRefused, asReadOnly } from '../delivery-error.ts'
 import { toStatusError, requestTarget, type TargetResponse } from '../request.ts'
 import type { CommentMarks } from '../loop-guard.ts'
-import type { Asking, Sender } from '../sender.ts'
+import { type Asking, type Sender, type Sent, toMade } from '../sender.ts'
 import { needsOf, type TokenSource, withToken } from '../token.ts'
 
 const gitlab = 'gitlab'
@@ -34,8 +34,10 @@ export const createGitlab = (
       const isSame = (body: string) => body.startsWith(mark)
       if (attempt.mayHaveArrived && (await findNote(url, request, isSame)))
         return 'an earlier attempt had arrived'
-      await request(url, { body: marks.toBody(mark, text) })
-      return undefined
+      const response = await request(url, { body: marks.toBody(mark, text) })
+      return {
+        made: toNote('comment', response.json['id'], `${project}/-/${kind}/${number}`, apiUrl),
+      }
     })
   },
   needs: needsOf(token, ['api']),
@@ -45,6 +47,13 @@ export const createGitlab = (
       createGitlabRequest(accessToken, asking)(`${apiUrl}/user`),
     ),
 })
+
+/** A note that was made on a merge request or issue: GitLab gives its number, and no address. */
+export const toNote = (what: string, id: unknown, item: string, apiUrl: string): Sent['made'] => {
+  const server = apiUrl.replace(/\/api\/v4$/, '')
+  const page = Number.isSafeInteger(id) ? `${server}/${item}#note_${String(id)}` : undefined
+  return toMade(what, page, server)
+}
 
 /** One request. Statuses of `handles` do not throw. Throws `DeliveryError`, or `TokenRefused`. */
 export type GitlabRequest = (

@@ -9,7 +9,7 @@ import type { OwnMessages } from '../loop-guard.ts'
 import type { AgentReply, Attempt, Sender } from '../sender.ts'
 import { addLabelsAndReviewers, readLogin, withAuthor } from './pull-request-options.ts'
 import type { Grant } from '../token.ts'
-import { findListed, type GithubApi, type Hints, toMade } from './github-api.ts'
+import { findListed, type GithubApi, type Hints } from './github-api.ts'
 
 const maxFiles = 100
 const maxBytes = 1024 * 1024
@@ -77,7 +77,7 @@ export const createPullRequest = (
       })
       await git(['update-ref', '-d', ref, checked], at).catch(() => undefined)
       const note = `pull request #${String(valueAt(response.json, ['number']))}`
-      return { note: note + (await finish(response.json)), made: toMade(note, response) }
+      return { note: note + (await finish(response.json)), made: api.toMade(note, response) }
     })
   },
 })

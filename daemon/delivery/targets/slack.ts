@@ -1,8 +1,10 @@
+import { isAddress } from '../../../shared/targets/schema.ts'
+import { textAt } from '../../util/payload-path.ts'
 import { DeliveryError, TokenRefused } from '../delivery-error.ts'
 import { retryAfterIn } from '../../util/http-retry-after.ts'
 import { toStatusError, requestTarget, type TargetResponse } from '../request.ts'
 import type { OwnMessages } from '../loop-guard.ts'
-import type { Attempt, Sender } from '../sender.ts'
+import { type Attempt, type Sender, type Sent, toMade } from '../sender.ts'
 import { needsOf, type TokenSource, withToken } from '../token.ts'
 import { isResponseUrl, parseResponseUrl, toResponse } from './slack-reply.ts'
 
@@ -18,10 +20,10 @@ export const createSlack = (
   messages: OwnMessages,
 ): Sender => ({
   isIdempotent: false,
-  send: async ({ address, text }, attempt) => {
+  send: async ({ address, text, part }, attempt) => {
     if (isResponseUrl(address)) return respond(parseResponseUrl(address, apiUrl), text, attempt)
     const [channel = '', thread] = address.split('/')
-    const post = async (accessToken: string): Promise<undefined> => {
+    const post = async (accessToken: string): Promise<TargetResponse> => {
       const response = await requestTarget(new URL(`${apiUrl}/chat.postMessage`), {
         target: slack,
         token: accessToken,
@@ -38,9 +40,12 @@ export const createSlack = (
       const failure = toFailure(response, address)
       if (failure) throw failure
       messages.remember(response.json)
-      return undefined
+      return response
     }
-    return withToken(token, async (accessToken) => messages.post(async () => post(accessToken)))
+    return withToken(token, async (accessToken) => {
+      const response = await messages.post(async () => post(accessToken))
+      return part > 1 ? undefined : { made: await findPage(response, apiUrl, accessToken, attempt) }
+    })
   },
   needs: needsOf(token, ['chat:write']),
   // docs.slack.dev/reference/methods/auth.test
@@ -62,6 +67,29 @@ export const createSlack = (
       return response
     }),
 })
+
+const permalinkMs = 3000
+
+/** The page of a message (docs.slack.dev/reference/methods/chat.getPermalink). The message is there without it too. */
+const findPage = async (
+  { json }: TargetResponse,
+  apiUrl: string,
+  token: string,
+  { signal, timeoutMs }: Attempt,
+): Promise<Sent['made']> => {
+  const { channel, ts } = json
+  if (typeof channel !== 'string' || typeof ts !== 'string') return undefined
+  if (!isAddress(slack, `${channel}/${ts}`)) return undefined
+  const query = new URLSearchParams({ channel, message_ts: ts })
+  const asking = { signal, timeoutMs: Math.min(timeoutMs, permalinkMs) }
+  try {
+    const url = new URL(`${apiUrl}/chat.getPermalink?${query.toString()}`)
+    const response = await requestTarget(url, { target: slack, token, attempt: asking })
+    return toMade('message', textAt(response.json, 'permalink'), apiUrl, true)
+  } catch {
+    return undefined
+  }
+}
 
 /** Answers a command (docs.slack.dev/interactivity/handling-user-interaction, "Message responses"). */
 const respond = async (

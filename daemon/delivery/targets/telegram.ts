@@ -2,7 +2,8 @@ import type { TargetSettings } from '../../../shared/config/schema.ts'
 import { ownChat } from '../../../shared/targets/targets.ts'
 import { DeliveryError, TokenRefused } from '../delivery-error.ts'
 import { toStatusError, requestTarget, secondsToMs, type TargetResponse } from '../request.ts'
-import type { Sender } from '../sender.ts'
+import { textOfValue, valueAt } from '../../util/payload-path.ts'
+import type { Sender, Sent } from '../sender.ts'
 import { telegramText } from '../format/telegram.ts'
 import { type TokenSource, withToken } from '../token.ts'
 
@@ -47,17 +48,29 @@ export const createTelegram = (
       const response = await post(chat, formatted)
       const newChat = getNewChat(response)
       if (newChat !== undefined) {
-        check(await post(newChat, formatted))
-        return `the group has a new id: use telegram:${newChat}`
+        const moved = await post(newChat, formatted)
+        check(moved)
+        return { note: `the group has a new id: use telegram:${newChat}`, made: toMessage(moved) }
       }
       if (formatted.entities.length > 0 && isBadFormatting(response)) {
-        check(await post(chat, { text: formatted.text }))
-        return 'sent without formatting'
+        const plain = await post(chat, { text: formatted.text })
+        check(plain)
+        return { note: 'sent without formatting', made: toMessage(plain) }
       }
       check(response)
-      return undefined
+      return { made: toMessage(response) }
     }),
 })
+
+/** Messages of channels and large groups have a page (core.telegram.org/api/links), which members alone see unless it is public. */
+const toMessage = ({ json }: TargetResponse): Sent['made'] => {
+  const at = (...path: string[]) => textOfValue(valueAt(json, ['result', ...path]) ?? '')
+  const [number, name] = [at('message_id'), at('chat', 'username')]
+  const [, id] = /^-100([1-9]\d{0,15})$/.exec(at('chat', 'id')) ?? []
+  const chat = /^[A-Za-z]\w{3,31}$/.test(name) ? name : `c/${id}`
+  if (id === undefined || !/^[1-9]\d{0,15}$/.test(number)) return undefined
+  return { what: 'message', url: `https://t.me/${chat}/${number}` }
+}
 
 const toUrl = (apiUrl: string, botToken: string, method: string): URL => {
   // Any other form could change the path or the host.

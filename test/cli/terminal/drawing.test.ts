@@ -88,6 +88,8 @@ describe('cli: drawing', () => {
     const url = 'https://github.com/acme/shop/pull/40'
     const links = [{ target: 'pull-request:acme/shop', what: 'pull request #40', url }]
     assert.equal(what({ ...done, subject, links }), 'acme/shop#12 Add retries: pull request #40')
+    const posted = [{ target: 'slack:#ops', what: 'message', url }]
+    assert.equal(what({ ...done, links: posted }), '/a: hello')
   })
 
   const failed: EventRecord = {

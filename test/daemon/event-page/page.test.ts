@@ -61,6 +61,29 @@ describe('the page of an event', () => {
     )
     assert.match(html, /<a href="https:\/\/github\.com\/c"[^>]*><bdi>comment<\/bdi><\/a>/)
     assert.doesNotMatch(renderPage({}), /<a /)
+    const targets = [{ target: 'file:a.md', state: 'done', attempts: 1 }] as const
+    const links = ['file:///home/me/a.md', 'javascript:alert(1)', 'http://evil.example'].map(
+      (page) => ({ target: 'file:a.md', what: 'file', url: page }),
+    )
+    const shown = renderPage({ targets: [...targets], links })
+    assert.doesNotMatch(shown, /<a /)
+    assert.match(textOf(shown), /file: file:\/\/\/home\/me\/a\.md/)
+  })
+
+  it('says what the agent had', () => {
+    const shown = textOf(
+      renderPage({
+        promptSize: 300,
+        context: [
+          { name: 'diff', bytes: 200, leftOut: 'the diff is cut' },
+          { name: 'files', bytes: 50, leftOut: null },
+        ],
+        sandbox: { kind: 'bwrap', network: false },
+      }),
+    )
+    assert.match(shown, /300 bytes: diff 200 \(the diff is cut\), files 50/)
+    assert.match(shown, /bwrap, no network/)
+    assert.match(textOf(renderPage({ sandbox: null })), /Sandbox\s*none/)
   })
 
   it('keeps the first line break of an answer, which HTML drops', () => {

@@ -75,7 +75,7 @@ webhooks:
     const { answer } = await agent.next()
     answer('an answer')
     assert.equal((await untilFinished(daemon, id)).state, 'done')
-    const { fields } = api.requests.at(-1) ?? {}
+    const { fields } = api.requests.findLast(({ method }) => method === 'POST') ?? {}
     assert.deepEqual(
       [fields?.['channel'], fields?.['thread_ts'], fields?.['markdown_text']],
       ['C0123', '1700000000.000100', 'an answer'],

@@ -87,9 +87,6 @@ type Options = {
   readonly scopes?: readonly string[]
 }
 
-/** Always at github.com: what GitHub says of its pages. */
-const pageOf = (path: string): string => `https://github.com/acme/door/${path}`
-
 /** Starts one that has the repository acme/door. */
 export const startGithubServer = async ({
   isApp = false,
@@ -103,10 +100,14 @@ export const startGithubServer = async ({
   const details: [route: string, body: unknown][] = []
   const pull: GithubServer['pull'] = { head: headOfPull, files: [] }
   const server = await startTargetServer((response, recorded, request) => {
+    host = recorded.headers.host ?? ''
     const [status, document] = answer(recorded)
     return json(status, document)(response, recorded, request)
   })
 
+  /** What GitHub says of its pages: at the host of its API. */
+  const pageOf = (path: string): string => `http://${host}/acme/door/${path}`
+  let host = ''
   const commits = new Map<string, string>()
   const answer = ({ method, path, fields }: Recorded): readonly [number, unknown] => {
     const url = new URL(path, 'http://loopback')

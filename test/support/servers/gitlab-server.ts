@@ -33,7 +33,8 @@ export const startGitlabServer = async (): Promise<GitlabServer> => {
         return [400, { message: '400 Bad request - Note {:line_code=>["can\'t be blank"]}' }]
     }
     notes.unshift({ body, ...(position && { position }), created_at: new Date().toISOString() })
-    return [201, { id: notes.length }]
+    const { length: id } = notes
+    return [201, position ? { id: 'f'.repeat(40), notes: [{ id }] } : { id }]
   }
 
   const answer = (recorded: Recorded): readonly [number, unknown] => {

@@ -39,6 +39,41 @@ describe('delivery to Discord', () => {
     })
   })
 
+  it('shows a table as aligned code, as Discord has none, and the rest as it is', async () => {
+    const text = [
+      'Found **two**:',
+      '',
+      '| file | lines |',
+      '|:--|--:|',
+      '| `a.ts` | 7 |',
+      '| longer.ts | 12 |',
+      '',
+      '```ts',
+      '| no | table |',
+      '|---|---|',
+      '```',
+      'a | b',
+    ]
+    await run('discord:ops', text.join('\n'))
+    assert.deepEqual(String(server.requests[0]?.fields['content']).split('\n'), [
+      ...text.slice(0, 2),
+      '```',
+      'file      | lines',
+      '----------|------',
+      'a.ts      |     7',
+      'longer.ts |    12',
+      '```',
+      ...text.slice(6),
+    ])
+    const rows = Array.from({ length: 200 }, (_, row) => `| row ${row} | x |`)
+    await run('discord:ops', ['| a | b |', '|---|---|', ...rows].join('\n'))
+    const parts = server.requests.slice(1).map(({ fields }) => String(fields['content']))
+    assert.ok(parts.length > 1 && parts.every((part) => part.length <= 2000))
+    const hostile = '| a | b |\n|---|---|\n| ``` | @everyone |'
+    await run('discord:ops', hostile)
+    assert.equal(String(server.requests.at(-1)?.fields['content']).split('```').length, 3)
+  })
+
   it('waits as long as the body says, which is more precise than the header', async () => {
     server.next(json(429, { retry_after: 0.15, global: false }, { 'retry-after': '60' }))
     const started = performance.now()

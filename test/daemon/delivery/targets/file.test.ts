@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { chmod, mkdir, readFile, readdir, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { appendToFile, tryFile } from '../../../../daemon/delivery/targets/file.ts'
 import { temporaryFolder } from '../../../support/temporary.ts'
 
@@ -22,8 +22,9 @@ describe('delivery to a file', () => {
 
   it('appends a section to a file under home, and creates file and folders for the owner only', async () => {
     await appendToFile('a/b/answers.md', makeReply('an answer\n\n'), home)
-    await appendToFile('a/b/answers.md', makeReply(), home)
+    const { made } = await appendToFile('a/b/answers.md', makeReply(), home)
     const path = join(home, 'a/b/answers.md')
+    assert.deepEqual(made, { what: 'file', url: pathToFileURL(path).href })
     assert.equal(await readFile(path, 'utf8'), section + section)
     assert.equal((await stat(path)).mode & 0o777, 0o600)
     assert.equal((await stat(join(home, 'a'))).mode & 0o777, 0o700)

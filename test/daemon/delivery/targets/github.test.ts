@@ -28,6 +28,34 @@ describe('delivery to GitHub', () => {
     const [result] = await test.deliver(resolveTargets([target]), makeReply(text))
     return { result, ...test }
   }
+  it('links to its comment at the host of the API alone', async () => {
+    const page = `${server.origin}/Acme/door.js/pull/7#issuecomment-1`
+    for (const [html_url, url] of [
+      [page, page],
+      ['https://evil.example/x', undefined],
+      [page.replace('//', '//me:secret@'), undefined],
+      [page.replace('http', 'https'), undefined],
+      ['javascript:alert(1)', undefined],
+      [`${page}${'x'.repeat(3000)}`, undefined],
+      [7, undefined],
+    ] as const) {
+      const links: { url: string }[] = []
+      server.next(json(201, { id: 1, html_url }))
+      const { deliver } = deliverWith(
+        { github: { api_url: `${server.origin}/api/v3/` } },
+        { tokens: { github: ['gho_first'] } },
+      )
+      await deliver(resolveTargets([target]), makeReply(), {
+        made: (link) => void links.push(link),
+      })
+      assert.deepEqual(
+        links.map((link) => link.url),
+        url === undefined ? [] : [url],
+        String(html_url).slice(0, 60),
+      )
+    }
+  })
+
   const bodies = () => server.requests.map(({ fields }) => String(fields['body']))
 
   it('comments with the token of the login, under a hidden mark, and mentions no one', async () => {

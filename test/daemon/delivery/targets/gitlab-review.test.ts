@@ -16,6 +16,7 @@ const suggest = (code: string) => `\`\`\`suggestion\n${code}\n\`\`\``
 
 describe('a review on GitLab', () => {
   let server: GitlabServer
+  const links: unknown[] = []
   beforeEach(async () => {
     server = await startGitlabServer()
     const diff = '@@ -1,3 +1,3 @@\n one\n-two\n+TWO\n three'
@@ -30,7 +31,10 @@ describe('a review on GitLab', () => {
       { gitlab: { api_url: server.apiUrl } },
       { tokens: { gitlab: ['glo_first'] } },
     )
-    const [result] = await test.deliver(resolveTargets([target]), makeReply(text, more))
+    links.length = 0
+    const made = (link: unknown) => void links.push(link)
+    const reply = makeReply(text, more)
+    const [result] = await test.deliver(resolveTargets([target]), reply, { made })
     return result
   }
   const at = (line: number, more: object = {}) => ({ path: 'src/b.ts', line, body: 'x', ...more })
@@ -52,6 +56,8 @@ describe('a review on GitLab', () => {
       [result?.state, result?.detail],
       ['done', '2 of 5 comments do not fit the diff: they are in the text of the review'],
     )
+    const url = server.apiUrl.replace('/api/v4', '/acme/tools/door/-/merge_requests/7#note_1')
+    assert.deepEqual(links, [{ target, what: 'review, 3 comments', url }])
     assert.deepEqual(notes(), [
       [undefined, 2, 'x'],
       [2, undefined, 'x'],

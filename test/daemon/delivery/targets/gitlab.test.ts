@@ -42,6 +42,28 @@ describe('delivery to GitLab', () => {
     assert.deepEqual(asked, [{ provider: 'gitlab', asker: 'target gitlab', renewed: false }])
   })
 
+  it('links to its note, by the number that GitLab gives it', async () => {
+    for (const [id, to, page] of [
+      [41, target, '/acme/tools/door.js/-/merge_requests/7#note_41'],
+      [42, 'gitlab:acme/door#12', '/acme/door/-/issues/12#note_42'],
+      ['1"><x', target, undefined],
+      [undefined, target, undefined],
+    ] as const) {
+      const links: { url: string; what: string }[] = []
+      server.next(json(201, { id }))
+      const { deliver } = deliverWith(
+        { gitlab: { api_url: `${server.origin}/api/v4` } },
+        { tokens: { gitlab: ['glo_first'] } },
+      )
+      await deliver(resolveTargets([to]), makeReply(), { made: (link) => void links.push(link) })
+      const expected = page === undefined ? [] : [['comment', `${server.origin}${page}`]]
+      assert.deepEqual(
+        links.map(({ what, url }) => [what, url]),
+        expected,
+      )
+    }
+  })
+
   it('writes a note on an issue, chosen by the event of a webhook', async () => {
     const test = deliverWith(
       { gitlab: { api_url: `${server.origin}/api/v4`, token_env: 'GITLAB_TOKEN' } },

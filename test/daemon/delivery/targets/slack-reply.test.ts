@@ -54,7 +54,7 @@ describe('an answer to where an event of Slack came from', () => {
     )
     const outside = await run({ event: { channel } }, target)
     assert.deepEqual([outside.result?.state, outside.result?.code], ['failed', 'target-invalid'])
-    assert.equal(server.requests.length, 1)
+    assert.equal(server.requests.filter(({ method }) => method === 'POST').length, 1)
   })
 
   it('goes to the response_url of a command, without a token, and only to the person', async () => {

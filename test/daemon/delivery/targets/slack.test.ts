@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { makeReply, deliverWith, resolveTargets } from '../../../support/servers/deliver.ts'
 import {
+  type Answer,
   type TargetServer,
   json,
   reset,
@@ -40,6 +41,56 @@ describe('delivery to Slack', () => {
       unfurl_media: false,
     })
     assert.deepEqual(asked, [{ provider: 'slack', asker: 'target slack', renewed: false }])
+  })
+
+  it('begins a message with what its event is about, as text, and none in a thread', async () => {
+    const title =
+      '#7 *x* _a_ snake_case `c` ~~s~~ [y](https://evil.example) <!here> <@U0123ABCD> & \\'
+    const { deliver } = brokered()
+    for (const target of ['slack:#alerts', 'slack:C0123ABCD/1700000000.000100'])
+      await deliver(resolveTargets([target]), makeReply('an answer', { title }))
+    assert.deepEqual(
+      server.requests.map(({ fields }) => fields['markdown_text']),
+      [
+        '**#7 \\*x\\* \\_a\\_ snake_case \\`c\\` \\~\\~s\\~\\~ \\[y\\](https://evil.example) ' +
+          '&lt;\u200b!here&gt; &lt;\u200b@U0123ABCD&gt; &amp; \\\\**\n\nan answer',
+        'an answer',
+      ],
+    )
+    const long = 'x'.repeat(11_990)
+    await deliver(resolveTargets(['slack:#alerts']), makeReply(long, { title }))
+    const parts = server.requests.slice(2).map(({ fields }) => String(fields['markdown_text']))
+    assert.equal(parts.length, 2)
+    assert.ok(parts.every((part) => part.length <= 12_000))
+    assert.equal(parts.join('').split('**').length, 3)
+  })
+
+  it('links to its message at its own server alone, and is done without that link too', async () => {
+    const posted = json(200, { ok: true, channel: 'C0123ABCD', ts: '1700000000.000100' })
+    const linkFor = async (...answers: Answer[]) => {
+      const links: unknown[] = []
+      server.next(posted, ...answers)
+      const made = (link: unknown) => void links.push(link)
+      const [result] = await brokered().deliver(resolveTargets(['slack:#a']), makeReply(), { made })
+      assert.deepEqual(result, { target: 'slack:#a', state: 'done', attempts: 1 })
+      return links
+    }
+    const page = `${server.origin}/archives/C0123ABCD/p1700000000000100`
+    const found = await linkFor(json(200, { ok: true, permalink: page }))
+    assert.deepEqual(found, [{ target: 'slack:#a', what: 'message', url: page }])
+    assert.equal(
+      server.requests.at(-1)?.path,
+      '/api/chat.getPermalink?channel=C0123ABCD&message_ts=1700000000.000100',
+    )
+    for (const permalink of [
+      'https://evil.example/x',
+      'javascript:alert(1)',
+      7,
+      `${page}\u0000 x`.repeat(99),
+    ])
+      assert.deepEqual(await linkFor(json(200, { ok: true, permalink })), [])
+    assert.deepEqual(await linkFor(no('ratelimited', 429)), [])
+    assert.deepEqual(await linkFor(reset), [])
   })
 
   it('writes channels, users and ids as Slack expects them', async () => {

@@ -43,6 +43,31 @@ describe('delivery to Telegram', () => {
     })
   })
 
+  it('links to a message of a channel or a large group, and to no other', async () => {
+    for (const [chat, page] of [
+      [{ id: -1001234567890, username: 'my_channel' }, 'https://t.me/my_channel/9'],
+      [{ id: -1001234567890 }, 'https://t.me/c/1234567890/9'],
+      [{ id: -1001234567890, username: '../x?y' }, 'https://t.me/c/1234567890/9'],
+      [{ id: 4242, username: 'a_person' }, undefined],
+      [{ id: -4242 }, undefined],
+      [undefined, undefined],
+    ] as const) {
+      const links: { url: string }[] = []
+      server.next(json(200, { ok: true, result: { message_id: 9, chat } }))
+      const { deliver } = deliverWith(
+        { telegram: { api_url: server.origin, token_env: 'BOT' } },
+        { env: { BOT: '1:A' } },
+      )
+      await deliver(resolveTargets(['telegram:-1001234567890']), makeReply(), {
+        made: (link) => void links.push(link),
+      })
+      assert.deepEqual(
+        links.map(({ url }) => url),
+        page === undefined ? [] : [page],
+      )
+    }
+  })
+
   it('sends no empty message, which Telegram rejects', async () => {
     await run('telegram:1', '```\n```')
     assert.equal(server.requests[0]?.fields['text'], '```\n```')
