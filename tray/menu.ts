@@ -2,8 +2,8 @@ import type { EventRecord, Machine, ProviderSummary, Status } from '../shared/ap
 import { findTokenFileProblem } from '../shared/client/discovery.ts'
 import { type Action, toActionKey, type OwnState, type View, newestFirst } from './view.ts'
 import { toLabel, maxLabelLength } from './text.ts'
-import { describeWhat } from '../shared/event-stages.ts'
-import { getFix, providerTitle, describeReason, formatTime } from './wording.ts'
+import { describeMade, describeWhat } from '../shared/event-stages.ts'
+import { getFix, providerTitle, describeReason, formatTime, toOpenAction } from './wording.ts'
 import { needsLogin, findStatusAttention, findAttention } from './attention.ts'
 
 /** One row. Without `action` and `rows` it cannot be clicked. */
@@ -165,7 +165,7 @@ const recent = (view: View, status: Status | undefined): Row[] => {
     .slice(0, recentRows)
     .map((event): Row => ({
       text: toLabel(eventLine(event, view)),
-      action: { do: 'show-event', id: event.id },
+      action: toOpenAction(event),
     }))
   return padded(rows, recentRows, status && 'No events yet')
 }
@@ -187,7 +187,7 @@ const eventLine = (event: EventRecord, view: View): string =>
   `${formatTime(event.receivedAt, view)}  ${marks[event.state]} ${describeWhat(event)}: ${outcome(event)}`
 
 const outcome = (event: EventRecord): string => {
-  if (event.state === 'done') return event.resultPreview?.trim() || 'done'
+  if (event.state === 'done') return describeMade(event) ?? (event.resultPreview?.trim() || 'done')
   const hasFailed = ['failed', 'dropped', 'rejected'].includes(event.state)
   return hasFailed ? `${event.state}, ${describeReason(event)}` : event.state
 }

@@ -113,8 +113,15 @@ const parseTarget = object<TargetResult>(['target'], {
 const parseSubject = object<NonNullable<EventRecord['subject']>>(['key', 'title', 'kind'], {
   key: text,
   title: text,
-  url: text,
+  url: name,
   kind: text,
+})
+
+/** An address must not be cut. */
+const parseLink = object<NonNullable<EventRecord['links']>[number]>(['target', 'what', 'url'], {
+  target: text,
+  what: text,
+  url: name,
 })
 
 const parseEvent = object<EventRecord>(['id', 'receivedAt'], {
@@ -137,6 +144,7 @@ const parseEvent = object<EventRecord>(['id', 'receivedAt'], {
   attempts: count,
   durations: object([], { queuedMs: number, agentMs: number, deliverMs: number }),
   targets: list(parseTarget, 100),
+  links: listIfAny(parseLink, 100),
   resultPreview: text,
 })
 

@@ -59,6 +59,8 @@ export type ConfigFile =
 export type Action =
   | { readonly do: 'login' | 'logout'; readonly provider: string }
   | { readonly do: 'show-event' | 'retry-event' | 'run-event-again'; readonly id: string }
+  /** Opens what an event has made or is about; its own page where that cannot be opened. */
+  | { readonly do: 'open-page'; readonly id: string; readonly url: string }
   | { readonly do: 'set-notifications' | 'set-start-at-login'; readonly on: boolean }
   /** Opens the folder, or one file. */
   | { readonly do: 'open-configuration'; readonly file?: ConfigFile }
@@ -97,6 +99,8 @@ export const toActionKey = (action: Action): string => {
     case 'run-missed':
     case 'skip-missed':
       return 'missed'
+    case 'open-page':
+      return `open-page ${action.id} ${action.url}`
     case 'explain':
       return `explain ${action.title} ${action.body}`
     case 'set-notifications':

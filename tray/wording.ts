@@ -1,6 +1,7 @@
 import type { EventRecord, StatusProblem } from '../shared/api.ts'
 import { providerToLogIn } from '../shared/client/discovery.ts'
 import type { About } from '../shared/errors.ts'
+import { isSafeToOpen } from '../shared/net.ts'
 import type { Action, ConfigFile, View } from './view.ts'
 import { toLabel } from './text.ts'
 
@@ -11,6 +12,13 @@ import { toLabel } from './text.ts'
 /** Why an event failed, in one line. */
 export const describeReason = ({ detail, code, stage, state }: EventRecord): string =>
   toLabel(detail ?? code ?? (stage ? `failed at ${stage}` : state), 200)
+
+/** What a click on an event opens: after a success what was made, else what it is about; otherwise its own page. */
+export const toOpenAction = ({ id, state, links = [], subject }: EventRecord): Action => {
+  const pages = state === 'done' ? [...links.map(({ url }) => url), subject?.url] : []
+  const url = pages.find((page) => page !== undefined && isSafeToOpen(page))
+  return url === undefined ? { do: 'show-event', id } : { do: 'open-page', id, url }
+}
 
 /** `12:04` today, `11-20` on another day, in the local time of the view. */
 export const formatTime = (iso: string, { now, utcOffset }: View): string => {

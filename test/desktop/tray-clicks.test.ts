@@ -142,8 +142,20 @@ describeOnLinux('a click in the tray', () => {
       assert.deepEqual(await desktop.untilNotes(0), [])
     })
 
+    const made = 'https://github.com/acme/shop/pull/12#issuecomment-1'
+    const links = [{ target: 'github:acme/shop#12', what: 'comment', url: made }]
+
+    it('opens what it made', async () => {
+      const fake = await startFakeDaemon(home, statusWith({ events: [eventWith({ links })] }))
+      start()
+      await untilStatus('Ready')
+      await desktop.click('Recent events', '01-02 ✓')
+      assert.deepEqual(await openedPaths(1), [made])
+      assert.deepEqual(fake.posts, [])
+    })
+
     it('makes its answer a notification where no browser opens', async () => {
-      const event = eventWith({ resultPreview: 'all well' })
+      const event = eventWith({ resultPreview: 'all well', links })
       const fake = await startFakeDaemon(home, statusWith({ events: [event] }))
       fake.answers.set('/events/evt_1/link', { url: `${fake.url}/once`, expiresAt: '' })
       programs.exitWith('gio', 3)

@@ -120,6 +120,13 @@ describe('menu', () => {
     [{}, '13:04 ✓ /github: done'],
     [{ resultPreview: 'two\nlines' }, '13:04 ✓ /github: two lines'],
     [
+      {
+        resultPreview: 'well',
+        links: [{ target: 'github:a/b#1', what: 'review, 3 comments', url: 'file:///x' }],
+      },
+      '13:04 ✓ /github: review, 3 comments',
+    ],
+    [
       { state: 'running', subject: { key: 'a/b#1', title: 'a/b#1 Add retries', kind: 'issue' } },
       '13:04 ● a/b#1 Add retries: running',
     ],
@@ -136,6 +143,23 @@ describe('menu', () => {
       const [row] = rowsUnder(connected({ events: [eventWith(event)] }), 'Recent events')
       assert.equal(row?.text, text)
       assert.deepEqual(row?.action, { do: 'show-event', id: 'evt_1' })
+    })
+
+  const pull = 'https://github.com/acme/shop/pull/12'
+  const about = { key: 'a/b#1', title: 'a/b#1 Add retries', kind: 'pull request', url: pull }
+  const linkTo = (url: string) => ({ target: 'github:a/b#1', what: 'comment', url })
+  for (const [what, event, url] of [
+    ['what it made', { subject: about, links: [linkTo(`${pull}#c`)] }, `${pull}#c`],
+    ['what it is about, where nothing was made', { subject: about }, pull],
+    ['no file of this machine', { links: [linkTo('file:///home/me/a.md')] }, undefined],
+    ['no address that is not safe', { links: [linkTo('javascript:alert(1)')] }, undefined],
+    ['no page but its own while it runs', { state: 'running', subject: about }, undefined],
+    ['no page but its own when it failed', { state: 'failed', subject: about }, undefined],
+  ] as const satisfies readonly (readonly [string, Partial<EventRecord>, string | undefined])[])
+    it(`opens ${what}, by a click on an event`, () => {
+      const [row] = rowsUnder(connected({ events: [eventWith(event)] }), 'Recent events')
+      const own = { do: 'show-event', id: 'evt_1' }
+      assert.deepEqual(row?.action, url === undefined ? own : { do: 'open-page', id: 'evt_1', url })
     })
 
   it('shows the ten newest events, newest first, and a dash for what is not there', () => {

@@ -75,6 +75,7 @@ const full = statusWith({
       target: 'log',
       durations: { queuedMs: 1, agentMs: 2.5, deliverMs: 3 },
       targets: [{ target: 'log', state: 'failed', attempts: 2, code: 'x', detail: 'y' }],
+      links: [{ target: 'github:acme/shop#12', what: 'comment', url: 'https://github.com/c' }],
       resultPreview: 'text',
     }),
   ],

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { StartFailure } from '../../shared/client/spawn.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import type { Home } from '../../shared/home/home.ts'
+import { isSafeToOpen } from '../../shared/net.ts'
 import { trayAutostart } from '../../shared/service/service.ts'
 import { type Action, type ConfigFile, toActionKey } from '../view.ts'
 import { type Note, toBody, toFailureNote } from '../notifications/note.ts'
@@ -127,6 +128,9 @@ export class ActionRunner {
       case 'logout':
         return withDaemon(home, (client) => logOut(client, action.provider, show))
       case 'show-event':
+        return withDaemon(home, (client) => showEvent(client, action.id, show))
+      case 'open-page':
+        if (isSafeToOpen(action.url) && (await openPath(action.url))) return
         return withDaemon(home, (client) => showEvent(client, action.id, show))
       case 'retry-event':
       case 'run-event-again': {

@@ -3,7 +3,7 @@ import { DoorwardError, errorName } from '../../shared/errors.ts'
 import type { Action } from '../view.ts'
 import { toLabel, plainText } from '../text.ts'
 import { describeWhat } from '../../shared/event-stages.ts'
-import { providerTitle, describeReason, upperFirst } from '../wording.ts'
+import { providerTitle, describeReason, toOpenAction, upperFirst } from '../wording.ts'
 
 /** One desktop notification, still plain text. */
 export type Note = {
@@ -43,11 +43,11 @@ export const toNote = (event: EventRecord, isOn: boolean): Note | undefined => {
       failure: true,
       isRun: true,
       key,
-      buttons: [open(event), ...retry(event)],
+      buttons: [...openButtons(event), ...retry(event)],
     }
   }
   if (event.state !== 'done' || !isAnswered) return undefined
-  return { subject: name, body: toBody(answer), isRun: true, key, buttons: [open(event)] }
+  return { subject: name, body: toBody(answer), isRun: true, key, buttons: openButtons(event) }
 }
 
 /** The note for an event that was clicked: its result, or else its state. */
@@ -59,14 +59,17 @@ export const toResultNote = (event: EventDetail): Note => {
     body: toBody([failed ? describeReason(event) : '', result ?? ''].filter(Boolean).join('\n')),
     ...(failed ? { failure: true } : {}),
     key: `event ${event.id}`,
-    buttons: [open(event), ...retry(event), ...runAgain(event)],
+    buttons: [...openButtons(event), ...retry(event), ...runAgain(event)],
   }
 }
 
-const open = ({ id }: EventRecord): NoteButton => ({
-  label: 'Open',
-  action: { do: 'show-event', id },
-})
+/** A click opens the same as a click in the menu; the page of the event has a button of its own. */
+const openButtons = (event: EventRecord): NoteButton[] => {
+  const action = toOpenAction(event)
+  const open = { label: 'Open', action }
+  if (action.do === 'show-event') return [open]
+  return [open, { label: 'Details', action: { do: 'show-event', id: event.id } }]
+}
 
 /** Only for runs: other failed events have no stored payload. */
 const retry = ({ id, state, stage }: EventRecord): NoteButton[] =>
@@ -143,6 +146,7 @@ const subjectFor = (action: Action): string => {
     case 'logout':
       return `not logged out of ${providerTitle(action.provider)}`
     case 'show-event':
+    case 'open-page':
       return 'the event cannot be shown'
     case 'retry-event':
     case 'run-event-again':

@@ -54,6 +54,19 @@ describe('clicks', () => {
     )
   })
 
+  it('open no page that is not safe: the event instead', async () => {
+    const home = await temporaryHome()
+    const fake = await startFakeDaemon(home, statusWith({ events: [eventWith()] }))
+    await take(home)
+    for (const url of ['file:///etc/passwd', 'javascript:alert(1)', 'http://evil.example/'])
+      actions.run({ do: 'open-page', id: 'evt_1', url })
+    await untilIdle()
+    assert.deepEqual(
+      fake.posts,
+      Array.from({ length: 3 }, () => '/events/evt_1/link'),
+    )
+  })
+
   it('say that a choice cannot be kept, and keep to the one before', async () => {
     const home = await temporaryHome()
     await take(home)

@@ -99,6 +99,15 @@ describe('toNote', () => {
     ])
   })
 
+  it('opens what the event made by a click, and the event by a button of its own', () => {
+    const url = 'https://github.com/acme/shop/pull/40'
+    const links = [{ target: 'pull-request:acme/shop', what: 'pull request #40', url }]
+    assert.deepEqual(toNote(eventWith({ links }), true)?.buttons, [
+      { label: 'Open', action: { do: 'open-page', id: 'evt_1', url } },
+      { label: 'Details', action: { do: 'show-event', id: 'evt_1' } },
+    ])
+  })
+
   it('has a retry button where a retry is possible', () => {
     assert.deepEqual(labels({ state: 'failed', stage: 'agent' }), ['Open', 'Retry'])
     assert.deepEqual(labels({ state: 'failed', stage: 'deliver' }), ['Open', 'Retry'])
