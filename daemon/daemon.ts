@@ -5,6 +5,7 @@ import { configureNetwork } from '../shared/network/outgoing.ts'
 import { isReplaced, version } from '../shared/version.ts'
 import { createRecordedRun, killOrphans } from './agents/orphans.ts'
 import { createApp, createPublicApp } from './app.ts'
+import { moveHooks } from './bots/deliveries.ts'
 import { CatchUp } from './catch-up/catch-up.ts'
 import { LiveConfig, readConfig, type ReadConfig } from './config/live-config.ts'
 import { DaemonFile, watchHomeRemoved } from './daemon-file.ts'
@@ -145,6 +146,7 @@ export const createDaemon = (input: StartupInput): Daemon => {
       await catchUp.start()
       await tunnel.resume()
       void services.workspaces.trim(live.current().config.gateway)
+      void moveHooks(leadership.oauth().bots, live.current().config, log)
       return {
         url,
         stop: async () => shutdown.stop(),
@@ -217,7 +219,9 @@ const createServices = ({ home, processEnv, started, apiToken }: StartupInput) =
         configureNetwork(live.current().env)
         leadership.configure({ gateway, env: live.current().env })
         daemonFile.configure(gateway.server)
-        if (!succession.successor()) await daemonFile.tryWrite()
+        if (succession.successor()) return
+        await daemonFile.tryWrite()
+        void moveHooks(leadership.oauth().bots, live.current().config, log)
       },
       events,
       log,
@@ -332,7 +336,7 @@ const createCatchUp = (services: Services, signal: AbortSignal): CatchUp => {
   return new CatchUp({
     journalFile: join(home.run, 'catch-up'),
     current: live.current,
-    open: (source) => openPast(source, live.current(), leadership.access),
+    open: (source) => openPast(source, live.current(), leadership.oauth()),
     accept: (delivery, webhook) => acceptFetched(delivery, webhook, live.current(), parts),
     events: memory.events,
     log,

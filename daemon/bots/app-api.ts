@@ -15,7 +15,8 @@ import { type BotRecord, toBotLogin } from './bot-record.ts'
 
 const title = 'github'
 const timeoutMs = 15_000
-const maxResponseBytes = 8 * 1024 * 1024
+/** A delivery has 25 MB at most. */
+const maxResponseBytes = 40 * 1024 * 1024
 /** A proof begins a minute ago, for a clock that is ahead, and may last ten minutes. */
 const proofAgeS = 60
 const proofLifeS = 8 * 60
@@ -26,6 +27,7 @@ export type ApiRequest = {
   readonly signal: AbortSignal
   readonly method?: 'POST' | 'PATCH' | 'DELETE'
   readonly body?: object
+  readonly etag?: string | undefined
   /** Statuses that the caller handles: they do not throw. */
   readonly handles?: readonly number[]
 }
@@ -78,14 +80,14 @@ const send = async (
   apiUrl: string,
   path: string,
   token: string | undefined,
-  { signal, method, body }: ApiRequest,
+  { signal, method, body, etag }: ApiRequest,
 ): Promise<TargetResponse> => {
   try {
     return await requestTarget(new URL(`${apiUrl}${path}`), {
       target: title,
       ...(method && { method }),
       ...(token !== undefined && { token }),
-      headers: githubHeaders,
+      headers: { ...githubHeaders, ...(etag !== undefined && { 'if-none-match': etag }) },
       json: body,
       maxResponseBytes,
       attempt: { signal, timeoutMs },

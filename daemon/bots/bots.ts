@@ -26,7 +26,9 @@ import {
 } from './bot-record.ts'
 import { BotCreations, type NewBot } from './create-bot.ts'
 import { InstallationTokens, type Permissions } from './installation-tokens.ts'
+import type { PastApi } from '../sender-apis/sender-api.ts'
 import { textAt } from '../util/payload-path.ts'
+import { createBotPast } from './deliveries.ts'
 
 /** What a token may do where a request names nothing. */
 const leastPermissions: Permissions = { contents: 'read' }
@@ -156,9 +158,14 @@ export class Bots {
     return toSummary(bot)
   }
 
-  /** Makes GitHub send its deliveries there from now on, to all its repositories at once. */
-  async moveHook(bot: BotRecord, hookUrl: string): Promise<void> {
-    if (bot.hookUrl === hookUrl) return
+  /** The deliveries that GitHub keeps of a bot, of all its repositories. */
+  past(name: string): PastApi {
+    return createBotPast(async () => this.get(name))
+  }
+
+  /** Makes GitHub send the deliveries of all its repositories there; false where it does so already. */
+  async moveHook(bot: BotRecord, hookUrl: string): Promise<boolean> {
+    if (bot.hookUrl === hookUrl) return false
     const { signal } = this.#parts
     await requestAsApp(bot, '/app/hook/config', {
       signal,
@@ -166,6 +173,7 @@ export class Bots {
       body: { url: hookUrl, content_type: 'json', insecure_ssl: '0' },
     })
     await writeBot(this.#parts.dependencies.home, { ...bot, hookUrl })
+    return true
   }
 
   /** Forgets the bot here: GitHub deletes an App only on its page. */

@@ -4,7 +4,7 @@ import type { TargetSettings } from '../../shared/config/schema.ts'
 import type { SentKind } from '../../shared/targets/schema.ts'
 import { DoorwardError, errorName } from '../../shared/errors.ts'
 import type { Log } from '../log/log.ts'
-import type { OAuth } from '../oauth/oauth.ts'
+import type { Tokens } from '../oauth/dependencies.ts'
 import type { DeliveryError } from './delivery-error.ts'
 import type { CommentMarks, OwnMessages } from './loop-guard.ts'
 import { createPartsSender, type Progress } from './message-parts.ts'
@@ -155,7 +155,7 @@ type SenderParts = {
   /** Has the variables that the settings name. */
   readonly env: NodeJS.ProcessEnv
   /** Fresh tokens of logins. */
-  readonly access: OAuth['access']
+  readonly access: Tokens['access']
   readonly marks: CommentMarks
   readonly messages: OwnMessages
   /** Pushes branches. */

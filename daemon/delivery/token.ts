@@ -1,6 +1,6 @@
 import { listSecrets } from '../../shared/config/environment.ts'
 import { DoorwardError } from '../../shared/errors.ts'
-import type { OAuth } from '../oauth/oauth.ts'
+import type { Tokens } from '../oauth/dependencies.ts'
 import { DeliveryError, TokenRefused } from './delivery-error.ts'
 
 export type TokenSource = {
@@ -10,7 +10,7 @@ export type TokenSource = {
   readonly tokenEnv: string | undefined
   readonly provider: string | undefined
   readonly env: NodeJS.ProcessEnv
-  readonly access: OAuth['access']
+  readonly access: Tokens['access']
   readonly grant?: Grant
 }
 

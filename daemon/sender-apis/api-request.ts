@@ -80,7 +80,7 @@ export const nextPath = (link: string | undefined, baseUrl: string): string | un
 }
 
 /** Ids have more digits than a number holds. */
-const parseText = (text: string): unknown => {
+export const parseText = (text: string): unknown => {
   try {
     return parseExactly(text, Buffer.from(text))
   } catch {

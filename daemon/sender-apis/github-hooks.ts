@@ -49,7 +49,7 @@ export const createGithubHooks = (apiUrl: string | undefined, token: TokenSource
  * The deliveries that GitHub keeps for three days. It lists the newest first and filters by no time; one can
  * appear minutes after it was sent.
  */
-const createPast = (request: ApiRequest, baseUrl: string): Past => ({
+export const createPast = (request: ApiRequest, baseUrl: string, deliveriesOf = ofHook): Past => ({
   list: async (hook, { ms, etag }, signal) => {
     let path = `${deliveriesOf(hook)}?per_page=${perPage}`
     return listPast(ms, perPage, async (page) => {
@@ -74,7 +74,7 @@ const createPast = (request: ApiRequest, baseUrl: string): Past => ({
 const hooksOf = (repository: string): string =>
   repository.includes('/') ? `/repos/${repository}/hooks` : `/orgs/${repository}/hooks`
 
-const deliveriesOf = ({ repository, hookId }: HookRef): string =>
+const ofHook = ({ repository, hookId }: HookRef): string =>
   `${hooksOf(repository)}/${hookId}/deliveries`
 
 const toBody = ({ url, secret, events }: HookSettings) => ({

@@ -14,7 +14,7 @@ import { getPublicPath, type Webhook } from '../../shared/config/webhook.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { formatDuration, toPlainLine } from '../../shared/text.ts'
 import type { EventStore } from '../events/event-store.ts'
-import type { OAuth } from '../oauth/oauth.ts'
+import type { Tokens } from '../oauth/dependencies.ts'
 import type { Engine } from '../webhook/engine.ts'
 import { createGithubHooks } from './github-hooks.ts'
 import { createGitlabHooks } from './gitlab-hooks.ts'
@@ -29,7 +29,7 @@ const pingMs = 15_000
 
 export type HookParts = {
   readonly current: () => Pick<Engine, 'config' | 'env'>
-  readonly access: OAuth['access']
+  readonly access: Tokens['access']
   readonly events: EventStore
   readonly pingMs?: number
 }
@@ -38,7 +38,7 @@ export type HookParts = {
 export const openSenderApi = (
   provider: HookProvider,
   { config, env }: Pick<Engine, 'config' | 'env'>,
-  access: OAuth['access'],
+  access: Tokens['access'],
 ): SenderApi => {
   const { token_env: tokenEnv, login, api_url: apiUrl } = config.gateway.targets[provider]
   return createSenderApi[provider](apiUrl, {
@@ -50,13 +50,18 @@ export const openSenderApi = (
   })
 }
 
+type PastServices = Pick<Tokens, 'access'> & {
+  readonly bots: { readonly past: (name: string) => PastApi }
+}
+
 /** The deliveries that a sender keeps of a webhook. */
 export const openPast = (
   source: WebhookSource,
   engine: Pick<Engine, 'config' | 'env'>,
-  access: OAuth['access'],
+  { access, bots }: PastServices,
 ): PastApi => {
-  const { provider, keyEnv: tokenEnv } = source
+  const { provider, keyEnv: tokenEnv, app } = source
+  if (app !== undefined) return bots.past(app)
   if (provider !== 'stripe') return openSenderApi(provider, engine, access)
   const token = { target: 'Stripe', tokenEnv, provider: undefined, env: engine.env, access }
   return createStripePast(source, token)
@@ -237,8 +242,9 @@ export class Hooks {
 
 type HookSource = WebhookSource & { readonly provider: HookProvider }
 
-/** Stripe's hooks are not managed; only its events are read. */
-const isHook = (source: WebhookSource): source is HookSource => source.provider !== 'stripe'
+/** Stripe's hooks are not managed; only its events are read. The hook of a bot is managed with the bot. */
+const isHook = (source: WebhookSource): source is HookSource =>
+  source.provider !== 'stripe' && source.app === undefined
 
 const createSenderApi = { github: createGithubHooks, gitlab: createGitlabHooks }
 

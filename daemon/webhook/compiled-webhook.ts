@@ -14,7 +14,7 @@ import { prepareVerifier, type Verifier } from './signatures/verify.ts'
 
 /** A definition with its secrets as keys: everything for a request, prepared once. */
 export type CompiledWebhook = Omit<Webhook, 'rules'> & {
-  readonly rules: readonly [CompiledRule, ...CompiledRule[]]
+  readonly rules: readonly CompiledRule[]
   readonly verifier: Verifier
   /** Its sender posts a handshake that nothing signs. */
   readonly hasUnsignedPost: boolean
@@ -70,11 +70,9 @@ export const webhooksByPath = (
 const compileRules = ({
   path,
   scheme: { hasUpdatedAt },
-  rules: [first, ...more],
-}: Webhook): CompiledWebhook['rules'] => {
-  const compile = (rule: Rule) => ({ ...rule, path, ...(hasUpdatedAt && { hasUpdatedAt }) })
-  return [compile(first), ...more.map(compile)]
-}
+  rules,
+}: Webhook): CompiledWebhook['rules'] =>
+  rules.map((rule) => ({ ...rule, path, ...(hasUpdatedAt && { hasUpdatedAt }) }))
 
 const createVerifier = (
   { scheme, secretNames }: Webhook,
@@ -219,7 +217,7 @@ export const summarize = (
       deliverTo: unique(webhook.rules.flatMap(listTargets)),
       counts: { ...counts },
       lastEventAt,
-      ...(webhook.rules[0].name !== undefined && {
+      ...(webhook.rules.every(({ name }) => name !== undefined) && {
         rules: webhook.rules.map((rule) => summarizeRule(webhook.path, rule, countedOf)),
       }),
     }

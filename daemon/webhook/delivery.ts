@@ -80,7 +80,7 @@ const toFields = (delivery: Delivery, rule?: CompiledRule): ReturnType<typeof to
 /** What the event of a request without a delivery names. */
 export const toContact = ({ path, rules }: CompiledWebhook) => ({
   webhook: path,
-  agent: rules[0].agentName,
+  agent: rules[0]?.agentName ?? null,
   size: 0,
 })
 

@@ -10,7 +10,7 @@ import { createDeliver, createSenders, type Senders } from '../delivery/deliver.
 import type { CommentMarks, OwnMessages } from '../delivery/loop-guard.ts'
 import type { Progress } from '../delivery/message-parts.ts'
 import { loadMail } from '../delivery/targets/smtp.ts'
-import type { OAuth } from '../oauth/oauth.ts'
+import type { Tokens } from '../oauth/dependencies.ts'
 import { createGit } from '../workspace/git.ts'
 import { createListChange } from '../workspace/context/changed-files.ts'
 import { createAskGithub } from '../workspace/context/github.ts'
@@ -50,7 +50,7 @@ export type EngineServices = Omit<
   readonly run: RunProcess
   readonly workspaces: Workspaces
   /** Fresh tokens of logins. */
-  readonly access: OAuth['access']
+  readonly access: Tokens['access']
   readonly marks: CommentMarks
   readonly messages: OwnMessages
   readonly progress: Progress

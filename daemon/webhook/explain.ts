@@ -67,7 +67,11 @@ export const explain = async (
     }),
   )
   const [shown] = [...explained.filter(({ matches }) => matches), ...explained]
-  if (!shown) throw new DoorwardError('internal', 'a webhook without a rule')
+  if (!shown)
+    throw new DoorwardError('config-invalid', `${webhook.path} has no rule yet: it runs nothing`, {
+      hint: 'add one: doorward config edit webhooks',
+      about: { webhook: webhook.path },
+    })
   return {
     webhook: webhook.path,
     signature: checkRest(signature, read, nowMs),
@@ -75,7 +79,7 @@ export const explain = async (
     ...(decision.kind === 'own' && { ownComment: true }),
     ...(decision.kind === 'duplicate' && { duplicateOf: [...decision.of] }),
     ...shown,
-    ...(webhook.rules[0].name !== undefined && { rules: explained }),
+    ...(shown.rule !== undefined && { rules: explained }),
   }
 }
 

@@ -4,7 +4,7 @@ import { DoorwardError, systemCode } from '../../shared/errors.ts'
 import { type Home, systemReason } from '../../shared/home/home.ts'
 import type { RunProcess } from '../agents/orphans.ts'
 import { makeAgentFolder, removeFolder } from '../agents/workspace.ts'
-import type { OAuth } from '../oauth/oauth.ts'
+import type { Tokens } from '../oauth/dependencies.ts'
 import { type Captured, commitChanges } from './commit.ts'
 import { createGit, type Git, type Remote } from './git.ts'
 import { type Commits, fetchCommits } from './fetch.ts'
@@ -55,7 +55,7 @@ type WorkspacesParts = {
   readonly home: Pick<Home, 'workspaces' | 'run'>
   /** Runs git. */
   readonly run: RunProcess
-  readonly access: OAuth['access']
+  readonly access: Tokens['access']
   /** Until a commit is asked for again that is not there yet. */
   readonly delaysMs?: readonly number[]
 }

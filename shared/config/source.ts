@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { botSlugForm } from '../api-bots.ts'
 import { environmentName, optionalDuration, secureUrl } from './values.ts'
 import type { YamlPath } from './yaml.ts'
 
@@ -15,6 +16,8 @@ export type WebhookSource = HookRef & {
   /** The variable with the key of Stripe. */
   readonly keyEnv?: string
   readonly apiUrl?: string
+  /** The bot whose hook it is, by its slug: for all repositories in which it is installed. */
+  readonly app?: string
   /** Nothing is sent here: the deliveries are read from the sender. */
   readonly mode?: 'poll'
 }
@@ -62,6 +65,13 @@ export const sourceSchema = z.strictObject({
     .min(1)
     .optional()
     .describe('The number of the hook there. Required but for stripe.'),
+  app: z
+    .string()
+    .regex(botSlugForm, 'not the name of a bot')
+    .optional()
+    .describe(
+      'github: the bot whose deliveries these are, of all its repositories, instead of repository and hook_id.',
+    ),
   key_env: environmentName
     .optional()
     .describe(
@@ -118,9 +128,12 @@ export const checkSource = (
   const isStripe = provider === 'stripe'
   if (scheme !== undefined && scheme !== provider)
     report(['source'], `signature_scheme ${scheme} is not that of ${provider}`)
+  const { app } = source
+  if (app !== undefined && provider !== 'github') at('app', 'used with github only', 'remove it')
+  const hasNoHook = isStripe ? 'not used with stripe' : app !== undefined && 'not used with app'
   for (const key of ['repository', 'hook_id'] as const) {
-    if (isStripe && source[key] !== undefined) at(key, 'not used with stripe', 'remove it')
-    if (!isStripe && source[key] === undefined)
+    if (hasNoHook && source[key] !== undefined) at(key, hasNoHook, 'remove it')
+    if (!hasNoHook && source[key] === undefined)
       at(key, 'missing', 'doorward webhook connect makes the hook and writes it')
   }
   if (isStripe && source.key_env === undefined) at('key_env', 'missing')
@@ -145,15 +158,17 @@ export const toSource = (
     mode,
     key_env: keyEnv,
     api_url: apiUrl,
+    app,
   }: SourceEntry,
   path: string,
 ): WebhookSource => ({
   provider,
-  repository: repository ?? `Stripe at ${path}`,
+  repository: repository ?? (app === undefined ? `Stripe at ${path}` : `the bot ${app}`),
   hookId,
   ...(mode === 'poll' && { mode }),
   ...(keyEnv !== undefined && { keyEnv }),
   ...(apiUrl !== undefined && { apiUrl }),
+  ...(app !== undefined && { app }),
 })
 
 /** Undefined where no deliveries are caught up. */

@@ -187,7 +187,6 @@ export const webhookSchema = z
     ),
     rules: z
       .array(ruleSchema)
-      .min(1)
       .optional()
       .describe(
         'Several rules for one address, each a map of a name and what runs; each that matches makes an event of its own. What a rule does not say, it takes from the webhook.',

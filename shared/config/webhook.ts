@@ -44,7 +44,8 @@ export type Webhook = {
   readonly source?: WebhookSource
   /** Where deliveries to it are caught up. */
   readonly catchUp?: CatchUpSettings
-  readonly rules: readonly [Rule, ...Rule[]]
+  /** None in an entry that only takes deliveries so far, as that of a new bot. */
+  readonly rules: readonly Rule[]
 }
 
 /** The rules of all enabled definitions. */
@@ -93,6 +94,9 @@ const readWebhook = (
   checkSignatureFields(entry, at)
   checkDescribedFields(entry, at)
   checkSenderFields(entry, at)
+  // That of a bot takes deliveries before anything runs.
+  if (entry.rules?.length === 0 && entry.source?.app === undefined)
+    at(['rules'], 'must not be empty')
   if (entry.source) checkSource(entry.source, entry.signature_scheme, at)
 
   const shared = parseRule(entry, place, context)
@@ -118,10 +122,8 @@ const readWebhook = (
 
   // What was reported could not be compiled.
   if (problems.length > before) return undefined
-  const [first, ...more] = parts.flatMap(
-    ({ fields, parsed }) => toRule(fields, agents, parsed) ?? [],
-  )
-  return first && toWebhook(entry, [first, ...more])
+  const rules = parts.flatMap(({ fields, parsed }) => toRule(fields, agents, parsed) ?? [])
+  return rules.length === parts.length ? toWebhook(entry, rules) : undefined
 }
 
 /** Checks what the signature of a webhook has to do with its rules and its times. */

@@ -148,6 +148,10 @@ describe('the configuration in the documents', () => {
         for (const [, scheme = '', name] of text.matchAll(
           /signature_scheme: (slack|sentry|github)\n *secret_env: (\w+)/g,
         ))
-          assert.match(name ?? '', new RegExp(`^${scheme}(_REVIEW)?_WEBHOOK_SECRET$`, 'i'), page)
+          assert.match(
+            name ?? '',
+            new RegExp(`^${scheme}((_REVIEW)?_WEBHOOK|_BOT_\\w+)_SECRET$`, 'i'),
+            page,
+          )
   })
 })

@@ -32,15 +32,15 @@ describe('the sample configuration', () => {
     assert.equal(webhook?.path, '/webhook/github')
     assert.deepEqual(webhook.secretNames, ['GITHUB_WEBHOOK_SECRET'])
     assert.deepEqual(
-      valueConditions(webhook.rules[0].filter).map((condition) => [
+      valueConditions(webhook.rules[0]?.filter ?? []).map((condition) => [
         condition.text,
         describeTests(condition),
       ]),
       [['pull_request.draft', '"false"']],
     )
-    assert.deepEqual(webhook.rules[0].on, ['pull_request.opened'])
+    assert.deepEqual(webhook.rules[0]?.on, ['pull_request.opened'])
     assert.deepEqual(
-      webhook.rules[0].targets.map(({ text }) => text),
+      webhook.rules[0]?.targets.map(({ text }) => text),
       ['notify:desktop'],
     )
   })

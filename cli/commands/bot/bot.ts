@@ -1,5 +1,4 @@
 import { Argument, type Command, Option } from 'commander'
-import { botAbilities } from '../../../shared/api-bots.ts'
 import { run } from '../../run-action.ts'
 
 /** The commands of `doorward bot`. The file of a command is loaded only when it is used. */
@@ -12,7 +11,7 @@ export const addBotCommands = (bot: Command): void => {
     .option('--name <name>', 'its name; GitHub has each name once (default: doorward-…)')
     .addOption(
       new Option('--can <what>', 'review, or fix: push branches as well')
-        .choices([...botAbilities])
+        .choices(['review', 'fix'])
         .default('review'),
     )
     .option('--url <url>', 'base of the address of its deliveries (default: server.public_url)')

@@ -1,5 +1,11 @@
 import { hostname, userInfo } from 'node:os'
-import type { BotCreation, BotDetails, BotSummary, CreateBot } from '../../../shared/api-bots.ts'
+import {
+  type BotCreation,
+  type BotDetails,
+  type BotSummary,
+  type CreateBot,
+  toBotPath,
+} from '../../../shared/api-bots.ts'
 import type { Client } from '../../../shared/client/client.ts'
 import { DoorwardError, type ErrorCode } from '../../../shared/errors.ts'
 import { isSafeToOpen } from '../../../shared/net.ts'
@@ -8,6 +14,7 @@ import type { Context } from '../../context.ts'
 import { withDaemon } from '../../daemon-client/ensure.ts'
 import { holdInterrupt, pause, showWaiting } from '../../terminal/spinner.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
+import { writeBotEntry } from './bot-entry.ts'
 import { hasBrowser, isRemoteShell, openBrowser, tunnelCommand } from '../oauth/login-help.ts'
 
 type BrowserOptions = { readonly browser: boolean }
@@ -35,6 +42,7 @@ export const createBot = async (
       const started = await client.post<BotCreation>('/bots', request)
       await showPage(started.url ?? '', 'make the bot', { browser }, terminal)
       const bot = await untilMade(client, started.id, terminal, signal)
+      if (await writeBotEntry(context.home, bot)) await client.post('/daemon/reload')
       if (terminal.json) terminal.printJsonLine(bot)
       else tellMade(bot, terminal)
       await waitForRepositories(client, bot, terminal, signal)
@@ -130,6 +138,7 @@ const tellMade = ({ name, login, owner, hookUrl, isReachable }: BotSummary, term
   terminal.print(
     `made the bot ${toPlainLine(name)} of ${toPlainLine(owner)}: its login is ${toPlainLine(login)}`,
   )
+  terminal.say(`its webhook is ${toPlainLine(toBotPath(name))}, which runs nothing yet`)
   terminal.say(
     isReachable
       ? `deliveries come to ${toPlainLine(hookUrl)}`

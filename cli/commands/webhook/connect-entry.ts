@@ -94,7 +94,7 @@ export const ensureEntry = async (
     if (present) {
       if (Object.keys(options).some((name) => name !== 'path'))
         terminal.say(`${path} exists, and stays as it is: doorward config edit webhooks`)
-      return { agent: present.rules[0].agentName, isNew: false }
+      return { agent: present.rules[0]?.agentName ?? '', isNew: false }
     }
     // GitLab takes one through its API; where deliveries are only read, none must get in without it.
     const preset = { ...findPreset(provider), secret: 'ours' as const }

@@ -126,7 +126,8 @@ export const chooseRules = (
   const shown = misses.slice(0, mostMisses).join('; ')
   const more = misses.length - mostMisses
   const why = more > 0 ? `${shown}; and ${more} more` : shown
-  return rules[0].name === undefined ? why : `no rule matches (${why})`
+  if (rules.length === 0) return 'there is no rule yet'
+  return rules[0]?.name === undefined ? why : `no rule matches (${why})`
 }
 
 const mostMisses = 5

@@ -4,7 +4,7 @@ import { matchesPaths } from '../../../shared/filter/paths.ts'
 import { asReadOnly, DeliveryError, TokenRefused } from '../../delivery/delivery-error.ts'
 import { requestTarget, toStatusError } from '../../delivery/request.ts'
 import { withToken } from '../../delivery/token.ts'
-import type { OAuth } from '../../oauth/oauth.ts'
+import type { Tokens } from '../../oauth/dependencies.ts'
 import { textAt } from '../../util/payload-path.ts'
 import type { ChangeRef, PathsRequest } from '../../webhook/rules/changes.ts'
 import type { Workspace } from '../workspaces.ts'
@@ -48,7 +48,7 @@ export const createListChange =
   (
     gateway: Gateway,
     env: NodeJS.ProcessEnv,
-    access: OAuth['access'],
+    access: Tokens['access'],
     askGithub: AskGithub,
   ): ListChange =>
   async (change, signal) => {
@@ -88,7 +88,7 @@ const listMergeRequest = async (
   { repository, number }: ChangeRef,
   signal: AbortSignal,
   { targets: { gitlab } }: Gateway,
-  { env, access }: { readonly env: NodeJS.ProcessEnv; readonly access: OAuth['access'] },
+  { env, access }: { readonly env: NodeJS.ProcessEnv; readonly access: Tokens['access'] },
 ): Promise<string[]> => {
   const { api_url: apiUrl = 'https://gitlab.com/api/v4', token_env: tokenEnv, login } = gitlab
   const token = { target: 'gitlab', tokenEnv, provider: login ?? 'gitlab', env, access }

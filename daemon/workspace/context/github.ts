@@ -9,7 +9,7 @@ import {
   type GithubRequest,
   type Hints,
 } from '../../delivery/targets/github-api.ts'
-import type { OAuth } from '../../oauth/oauth.ts'
+import type { Tokens } from '../../oauth/dependencies.ts'
 import { withTimeLimit } from '../../util/concurrency.ts'
 import { findRepository, toRepositoryName, type WorkspaceRequest } from '../request.ts'
 
@@ -47,7 +47,7 @@ const missing = 'the login may not see it: at github a private repository needs 
 const hints: Hints = { 403: missing, 404: missing }
 
 export const createAskGithub =
-  (gateway: Gateway, env: NodeJS.ProcessEnv, access: OAuth['access']): AskGithub =>
+  (gateway: Gateway, env: NodeJS.ProcessEnv, access: Tokens['access']): AskGithub =>
   async (request, signal, call) => {
     const { name, apiUrl, provider, tokenEnv } = findApi(request, gateway)
     const token = { target: 'github', tokenEnv, provider, env, access }

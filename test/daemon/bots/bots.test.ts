@@ -12,23 +12,9 @@ import {
   type GithubAppServer,
   startGithubAppServer,
 } from '../../support/servers/github-app-server.ts'
+import { pressBoth, readForm } from '../../support/servers/make-bot.ts'
 
 const asBrowser = { headers: { 'sec-fetch-dest': 'document' } }
-
-/** What the page posts, and where. */
-const readForm = (html: string) => {
-  const [, action = ''] = /<form action="([^"]*)"/.exec(html) ?? []
-  const [, manifest = ''] = /name="manifest" value="([^"]*)"/.exec(html) ?? []
-  const plain = (text: string) =>
-    text.replaceAll(/&#(\d+);/g, (_, code: string) => String.fromCharCode(Number(code)))
-  return {
-    action: plain(action),
-    manifest: JSON.parse(plain(manifest)) as {
-      readonly name: string
-      readonly redirect_url: string
-    },
-  }
-}
 
 describe('bots', () => {
   let github: GithubAppServer
@@ -52,18 +38,7 @@ describe('bots', () => {
   const view = async (id: string) =>
     (await app.send<BotCreation>('GET', `/bots/creations/${id}?wait=10`)).body
 
-  /** Opens the page, presses the button there and at GitHub, and follows to the last page. */
-  const press = async ({ url = '' }: BotCreation) => {
-    const page = await visit(url, asBrowser)
-    const { action, manifest } = readForm(page.text)
-    const form = await fetch(action, {
-      method: 'POST',
-      body: new URLSearchParams({ manifest: JSON.stringify(manifest) }),
-    })
-    const [, confirm = ''] = /action="(\/confirm[^"]*)"/.exec(await form.text()) ?? []
-    const confirmed = await fetch(new URL(confirm, action), { method: 'POST', redirect: 'manual' })
-    return confirmed.headers.get('location') ?? ''
-  }
+  const press = async ({ url = '' }: BotCreation) => pressBoth(url)
   const make = async (body: object = {}): Promise<BotSummary> => {
     const started = await start(body)
     await browse(await press(started))

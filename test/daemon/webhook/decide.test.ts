@@ -89,6 +89,7 @@ describe('the decision about a delivery', () => {
 
   it('filters a rule that has used up its max_runs, and no other', () => {
     const [review] = read(opened).webhook.rules
+    assert.ok(review)
     for (let runs = 0; runs < 2; runs += 1) facts.budgets.count(review, 0)
     assert.deepEqual(namesOf(decide(read(opened), facts, 0)), ['notes', 'over', 'review'])
   })
@@ -111,7 +112,9 @@ describe('the decision about a delivery', () => {
 
   it('becomes an event that another process reads as it was made', () => {
     const delivery = read(opened)
-    const event = createEvent(delivery.webhook.rules[0], delivery)
+    const [rule] = delivery.webhook.rules
+    assert.ok(rule)
+    const event = createEvent(rule, delivery)
     assert.deepEqual(
       [event.prompt.includes('7'), event.targets.map(({ kind }) => kind), event.known],
       [
@@ -132,8 +135,8 @@ describe('the decision about a delivery', () => {
     const wire = toWire(event)
     assert.ok(!JSON.stringify(wire).includes(event.prompt))
     const { targets, ...back } = fromWire(structuredClone(wire), event.prompt)
-    const { webhook: rule, targets: made, detail: _detail, ...rest } = event
-    const { path, agentName, agent, values, allowsWorkflows } = rule
+    const { webhook: own, targets: made, detail: _detail, ...rest } = event
+    const { path, agentName, agent, values, allowsWorkflows } = own
     assert.deepEqual(back, {
       ...rest,
       webhook: { path, agentName, agent, values, allowsWorkflows },

@@ -106,8 +106,8 @@ describe('getting started', () => {
     assert.deepEqual(
       webhooks.map(({ path, rules: [rule], source }) => [
         path,
-        rule.name,
-        rule.agentName,
+        rule?.name,
+        rule?.agentName,
         source?.mode,
       ]),
       [

@@ -16,6 +16,12 @@ import { check } from './config-files.ts'
 const minuteMs = 60_000
 
 /** Catch-up of the webhooks of `webhooks.yaml`, by a clock of its own; its deliveries are only noted. */
+const noBots = {
+  past: () => {
+    throw new Error('there is no bot in this test')
+  },
+}
+
 export class CaughtUp {
   nowMs = Date.now()
   isOnline = true
@@ -53,7 +59,7 @@ export class CaughtUp {
     this.catchUp = new CatchUp({
       journalFile: join(folder, 'catch-up'),
       current,
-      open: (source) => openPast(source, { config: config(), env }, access),
+      open: (source) => openPast(source, { config: config(), env }, { access, bots: noBots }),
       accept: async (delivery, { path, scheme, headerNames }) => {
         const refusal = this.refusals.shift()
         if (refusal) throw refusal

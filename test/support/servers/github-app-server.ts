@@ -1,4 +1,10 @@
-import { createPublicKey, generateKeyPairSync, randomBytes } from 'node:crypto'
+import {
+  createHmac,
+  createPublicKey,
+  generateKeyPairSync,
+  randomBytes,
+  randomUUID,
+} from 'node:crypto'
 import type { components } from '@octokit/openapi-types'
 import { decodeJwt, jwtVerify } from 'jose'
 import { json, type Recorded, startTargetServer, type TargetServer } from './target-server.ts'
@@ -22,6 +28,18 @@ export type StandInApp = {
   hook: { url: string; secret: string | null }
   /** PEMs that are accepted. */
   keys: string[]
+  /** What was sent to its hook, the newest first. */
+  readonly deliveries: StandInDelivery[]
+}
+
+export type StandInDelivery = {
+  readonly id: number
+  readonly guid: string
+  readonly event: string
+  readonly at: string
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly payload: Readonly<Record<string, unknown>>
 }
 
 export type StandInInstallation = {
@@ -50,6 +68,10 @@ export type GithubAppServer = Pick<TargetServer, 'origin' | 'requests' | 'next' 
   readonly deleteApp: (slug: string) => void
   /** As the button on the page of the App makes one; the old one goes. */
   readonly newKey: (slug: string) => string
+  /** Something happens in a repository: sent to the hook of the App, and kept in its list. */
+  readonly happen: (slug: string, event: string, payload: object) => Promise<StandInDelivery>
+  /** Where the public addresses lead. */
+  tunnel: string | undefined
   /** What a code of a manifest is, without a browser. */
   readonly press: (manifest: object, org?: string) => string
   /** How far its clock is ahead of ours. */
@@ -115,6 +137,7 @@ export const startGithubAppServer = async (): Promise<GithubAppServer> => {
       events: default_events,
       hook: { url: hook_attributes?.url ?? '', secret: randomBytes(20).toString('hex') },
       keys: [],
+      deliveries: [],
     }
     app.keys = [app.pem]
     apps.push(app)
@@ -250,6 +273,15 @@ export const startGithubAppServer = async (): Promise<GithubAppServer> => {
   ): readonly [number, unknown] => {
     const own = installations.filter((one) => one.app === app.slug)
     const [, repository = ''] = /^GET \/repos\/([^/]+\/[^/]+)\/installation$/.exec(asked) ?? []
+    const [, delivery] = /^GET \/app\/hook\/deliveries\/(\d+)$/.exec(asked) ?? []
+    if (delivery !== undefined) {
+      const found = app.deliveries.find((one) => String(one.id) === delivery)
+      if (!found) return [404, message('Not Found')]
+      return [
+        200,
+        { ...toItem(found), request: { headers: found.headers, payload: found.payload } },
+      ]
+    }
     const [, id = ''] = /^POST \/app\/installations\/(\d+)\/access_tokens$/.exec(asked) ?? []
     if (id !== '') return mint(app, id, fields)
     if (repository !== '') {
@@ -263,6 +295,8 @@ export const startGithubAppServer = async (): Promise<GithubAppServer> => {
         return [200, { ...toConversion(app, server.origin), pem: undefined }]
       case 'GET /app/installations':
         return [200, own.map(toInstallation)]
+      case 'GET /app/hook/deliveries':
+        return [200, app.deliveries.map(toItem)]
       case 'GET /app/hook/config':
         return [
           200,
@@ -301,6 +335,7 @@ export const startGithubAppServer = async (): Promise<GithubAppServer> => {
       : [404, message('Not Found')]
   }
 
+  let deliveries = 0
   const self: GithubAppServer = {
     origin: server.origin,
     requests: server.requests,
@@ -331,6 +366,41 @@ export const startGithubAppServer = async (): Promise<GithubAppServer> => {
       findApp(slug).keys = [pem]
       return pem
     },
+    happen: async (slug, event, payload) => {
+      const app = findApp(slug)
+      const guid = randomUUID()
+      const body = JSON.stringify(payload)
+      const headers = {
+        'x-github-event': event,
+        'x-github-delivery': guid,
+        'x-hub-signature-256': `sha256=${createHmac('sha256', app.hook.secret ?? '')
+          .update(body)
+          .digest('hex')}`,
+      }
+      const { pathname, hostname } = new URL(app.hook.url)
+      const url = hostname.endsWith('.invalid')
+        ? undefined
+        : self.tunnel && `${self.tunnel}${pathname}`
+      const answered = url
+        ? await fetch(url, {
+            method: 'POST',
+            body,
+            headers: { ...headers, 'content-type': 'application/json' },
+          }).catch(() => undefined)
+        : undefined
+      const sent = {
+        id: 17_000_000_000_001 + deliveries++,
+        guid,
+        event,
+        at: new Date(Date.now() + self.aheadMs).toISOString(),
+        status: answered?.status ?? 0,
+        headers,
+        payload: payload as Record<string, unknown>,
+      }
+      app.deliveries.unshift(sent)
+      return sent
+    },
+    tunnel: undefined,
     press,
     aheadMs: 0,
     typedName: undefined,
@@ -357,6 +427,16 @@ const refuseManifest = (text: string, apps: readonly StandInApp[]): string | und
   if (!manifest.redirect_url) return 'Error: "redirect_url" wasn\'t supplied.'
   return undefined
 }
+
+const toItem = ({ id, guid, event, at, status }: StandInDelivery) => ({
+  id,
+  guid,
+  event,
+  action: null,
+  delivered_at: at,
+  status: status === 0 ? 'failed to connect to host' : 'OK',
+  status_code: status,
+})
 
 const toName = (repository: string): string => repository.split('/')[1] ?? ''
 

@@ -58,7 +58,7 @@ describe('cli: webhook add', () => {
     const { webhooks } = await loadConfig(home, {})
     const added = webhooks[1]
     assert.deepEqual(
-      [added?.path, added?.rules[0].agentName, added?.scheme.name, added?.secretNames],
+      [added?.path, added?.rules[0]?.agentName, added?.scheme.name, added?.secretNames],
       ['/webhook/two', 'echo', 'github', ['TWO_WEBHOOK_SECRET']],
     )
     const [, line = ''] = /webhooks\.yaml:(\d+)/.exec(stdout) ?? []

@@ -90,7 +90,7 @@ describe('cli: webhook add github-review', () => {
     assert.match(unclear.stderr, /more than one agent: choose one\n.*--agent with one of one, two/)
     assert.equal((await add(two, '--agent', 'two', '--deliver-to', 'log')).code, 0)
     const { webhooks } = await loadConfig(two, {})
-    assert.equal(webhooks[0]?.rules[0].agentName, 'two')
+    assert.equal(webhooks[0]?.rules[0]?.agentName, 'two')
   })
 
   it('makes the agent that is named like an installed program, in a home that is new', async () => {
@@ -104,7 +104,7 @@ describe('cli: webhook add github-review', () => {
     assert.match(stdout, /^agent +codex, new in agents\.yaml\n +(may now read|sees the diff)/m)
     const { agents, webhooks } = await loadConfig(home, env)
     assert.equal(agents.get('codex')?.kind, 'codex')
-    assert.equal(webhooks.at(-1)?.rules[0].agentName, 'codex')
+    assert.equal(webhooks.at(-1)?.rules[0]?.agentName, 'codex')
     // The next one uses it, and any preset can make one.
     const before = await agentsIn(home)
     assert.equal((await addWith('github', '--path', '/b', '--agent', 'codex')).code, 0)
@@ -151,7 +151,7 @@ describe('cli: webhook add github-review', () => {
     const { code, stdout } = await resultOf(child)
     assert.equal(code, 0, stdout)
     const { webhooks } = await loadConfig(home, {})
-    assert.equal(webhooks[0]?.rules[0].agentName, 'two')
+    assert.equal(webhooks[0]?.rules[0]?.agentName, 'two')
   })
 })
 

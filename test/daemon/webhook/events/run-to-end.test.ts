@@ -25,7 +25,12 @@ describe('the times of a run', () => {
     })
     const { state, durations } = await runToEnd({
       id,
-      event: { webhook: {}, known: {}, targets: [] } as unknown as AcceptedEvent,
+      event: {
+        webhook: { agent: {} },
+        known: {},
+        prompt: '',
+        targets: [],
+      } as unknown as AcceptedEvent,
       answer: undefined,
       queuedMs: 5,
       signal: new AbortController().signal,

@@ -21,8 +21,9 @@ const ruleOf = (scheme: string, more = ''): CompiledRule => {
     coalesce: { key: k${more} }
 `
   const webhook = webhooksByPath(check({ webhooks, env }), env).get('/webhook/a')
-  assert.ok(webhook)
-  return webhook.rules[0]
+  const [rule] = webhook?.rules ?? []
+  assert.ok(rule)
+  return rule
 }
 const coalesce = (rule: CompiledRule, payload: unknown): Coalesced => {
   const coalesced = toCoalesced(rule, scopeOf(payload), new Date(0))

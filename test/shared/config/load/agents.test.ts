@@ -69,7 +69,7 @@ describe('an agent that doorward runs or asks by itself', () => {
   it('is fenced when it is a language model, unless the webhook says otherwise', () => {
     const valuesFor = (agent: string, more = '') => {
       const agents = `agents: { echo: { ${agent} } }\n`
-      return check({ agents, webhooks: webhook(more) }).webhooks[0]?.rules[0].values
+      return check({ agents, webhooks: webhook(more) }).webhooks[0]?.rules[0]?.values
     }
     for (const kind of ['claude', 'codex', 'gemini', 'opencode', 'llm'])
       assert.deepEqual(valuesFor(`kind: ${kind}`), { eventText: 'fenced', maxValueLength: 4000 })

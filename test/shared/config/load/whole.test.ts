@@ -180,7 +180,7 @@ describe('a configuration', () => {
       [['x-signature', 'sha1', '']],
     )
     assert.deepEqual(
-      valueConditions(given?.rules[0].filter ?? []).map((condition) => [
+      valueConditions(given?.rules[0]?.filter ?? []).map((condition) => [
         condition.path,
         describeTests(condition),
       ]),
@@ -190,7 +190,7 @@ describe('a configuration', () => {
       ],
     )
     assert.deepEqual(
-      given?.rules[0].targets.map(({ text }) => text),
+      given?.rules[0]?.targets.map(({ text }) => text),
       ['log', 'file:{{event.a}}.md'],
     )
     assert.equal(given?.enabled, false)

@@ -154,7 +154,7 @@ describe('a configuration file that is not good YAML', () => {
   it('may use an alias for a value', () => {
     const text = `${webhook('', '/a', '&agent echo')}  - path: /b\n    agent: *agent\n    prompt_template: y\n`
     assert.deepEqual(
-      check({ webhooks: text }).webhooks.map(({ rules: [rule] }) => rule.agentName),
+      check({ webhooks: text }).webhooks.map(({ rules: [rule] }) => rule?.agentName),
       ['echo', 'echo'],
     )
   })
