@@ -3,16 +3,13 @@ import { execFile } from 'node:child_process'
 import { readFile, readdir, stat } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import type { Command } from 'commander'
-import { createProgram } from '../../cli/program.ts'
 import { webhookPresets } from '../../cli/commands/webhook/presets.ts'
 import { cliKinds } from '../../shared/agents/clis.ts'
 import { schemeNames } from '../../shared/signatures/presets.ts'
 import { sentKinds } from '../../shared/targets/schema.ts'
 import { errorStatuses } from '../../shared/errors.ts'
 import { packageFolder } from '../../shared/version.ts'
-import { run } from './support/cli.ts'
-import { blocksOf, docs, listPages, readPage } from './support/documents.ts'
+import { docs, listPages, readPage } from './support/documents.ts'
 
 const execFiled = promisify(execFile)
 /** As a forge makes it of a heading. */
@@ -107,35 +104,5 @@ describe('the documents', () => {
     ) as Record<string, Record<string, string>>
     for (const name of Object.keys({ ...dependencies, ...devDependencies }))
       assert.ok(names.includes(name), name)
-  })
-
-  it('show only commands and options that exist', async () => {
-    const groups = ['daemon', 'oauth', 'bot', 'webhook', 'agent', 'events', 'workspace', 'config']
-    const program = createProgram(groups, undefined)
-    const commandAt = (words: readonly string[]): Command | undefined => {
-      let command: Command | undefined = program
-      for (const word of words) command = command?.commands.find((known) => known.name() === word)
-      return command
-    }
-    const topics = new Set<string>()
-    for (const name of await listPages()) {
-      const text = await readPage(name)
-      const inBlocks = blocksOf(text, 'sh').flatMap((block) => block.split('\n'))
-      const inText = [...text.matchAll(/`(doorward [^`]+)`/g)].map(([, command = '']) => command)
-      for (const line of [...inBlocks, ...inText]) {
-        const [, command = ''] = /\bdoorward ([a-z][^#|>)]*)/.exec(line) ?? []
-        if (command === '') continue
-        const [first = '', second = '', ...rest] = command.trim().split(/\s+/)
-        const isSub = groups.includes(first) && /^[a-z-]+$/.test(second) && !second.startsWith('-')
-        const help = commandAt(isSub ? [first, second] : [first])?.helpInformation()
-        assert.ok(help, `${name}: ${line}`)
-        const own = [second, ...rest].join(' ').split(' -- ', 1)[0] ?? ''
-        for (const [option] of own.matchAll(/(?<=^|\s)--[a-z][a-z-]+/g))
-          assert.ok(help.includes(option), `${name}: ${line} (${option})`)
-        if (first === 'help' && second !== '' && !second.startsWith('<')) topics.add(second)
-      }
-    }
-    assert.ok(topics.size > 5)
-    for (const topic of topics) assert.equal((await run(['help', topic])).code, 0, topic)
   })
 })

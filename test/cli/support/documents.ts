@@ -23,3 +23,12 @@ export const blocksOf = (text: string, language: string): string[] =>
     })
     return found
   })
+
+/** What stands between back-ticks in the sentences of a page. */
+export const spansOf = (text: string): string[] => {
+  const found: string[] = []
+  void walkTokens(lexer(text), (token) => {
+    if (token.type === 'codespan') found.push((token as Tokens.Codespan).text)
+  })
+  return found
+}
