@@ -64,16 +64,18 @@ const readTable = (): ReadonlyMap<string, readonly Entry[]> => {
   return new Map(Object.entries(written).map(([name, entries]) => [name, entries.map(parseEntry)]))
 }
 
-type Described = Pick<ReadDelivery, 'headers' | 'payload' | 'scope'> & {
+type Described = Pick<ReadDelivery, 'headers' | 'payload' | 'scope' | 'signed' | 'source'> & {
   readonly webhook: Pick<ReadDelivery['webhook'], 'scheme'>
 }
 
 /** The subject of a delivery, with the title that its rule gives it; undefined where nothing names one. */
 export const describeSubject = (
-  { webhook: { scheme }, headers, payload, scope }: Described,
+  { webhook: { scheme }, headers, payload, scope, signed, source }: Described,
   rule: Pick<CompiledRule, 'title'> | undefined,
 ): Subject | undefined => {
-  const found = findSubject(scheme.name, payload) ?? toNamed(getEventName(scheme, headers, payload))
+  const named = findSubject(scheme.name, payload) ?? toNamed(getEventName(scheme, headers, payload))
+  // Without a signature a stranger chooses what a click opens.
+  const found = named && !signed && source !== 'api' ? { ...named, url: undefined } : named
   const title = rule?.title && toLine(expand(rule.title, scope), widest)
   if (title === undefined || title === '') return found
   return { ...(found ?? { key: title, kind: 'event' }), title }

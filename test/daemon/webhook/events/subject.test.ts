@@ -8,7 +8,7 @@ import { packageFolder } from '../../../../shared/version.ts'
 import { parseTemplate } from '../../../../shared/templates.ts'
 import { measureWidth } from '../../../../shared/text.ts'
 
-type Given = Pick<ReadDelivery, 'headers' | 'payload' | 'scope'> & {
+type Given = Pick<ReadDelivery, 'headers' | 'payload' | 'scope' | 'signed' | 'source'> & {
   readonly webhook: Pick<ReadDelivery['webhook'], 'scheme'>
 }
 
@@ -16,7 +16,12 @@ type Given = Pick<ReadDelivery, 'headers' | 'payload' | 'scope'> & {
 const subjectOf = (
   name: Parameters<typeof presetScheme>[0],
   payload: Payload,
-  { headers = {}, title }: { readonly headers?: Given['headers']; readonly title?: string } = {},
+  {
+    headers = {},
+    title,
+    signed = true,
+    source,
+  }: Partial<Pick<Given, 'headers' | 'signed' | 'source'>> & { readonly title?: string } = {},
 ) => {
   const scope = {
     event: payload,
@@ -24,7 +29,14 @@ const subjectOf = (
     webhook: { path: '/hook' },
     delivery: { id: undefined, received_at: '' },
   }
-  const given: Given = { webhook: { scheme: presetScheme(name) }, headers, payload, scope }
+  const given: Given = {
+    webhook: { scheme: presetScheme(name) },
+    headers,
+    payload,
+    scope,
+    signed,
+    source,
+  }
   return describeSubject(given, title === undefined ? undefined : { title: parseTemplate(title) })
 }
 
@@ -177,6 +189,22 @@ describe('what an event is about', () => {
       subjectOf('github', pull({ html_url: 'https://github.com/a b\u202e"><script>' }))?.url,
       'https://github.com/a%20b%E2%80%AE%22%3E%3Cscript%3E',
     )
+  })
+
+  it('links to nothing that a stranger could choose, as in a delivery without a signature', () => {
+    const evil = pull({ html_url: 'https://evil.example/login' })
+    assert.equal(subjectOf('github', evil, { signed: false })?.url, undefined)
+    assert.equal(subjectOf('github', evil, { signed: false, title: 'a' })?.url, undefined)
+    assert.ok(subjectOf('github', pull({}), { signed: false, source: 'api' })?.url)
+  })
+
+  it('is nothing in the payload of another sender, and what there is in that of another event', () => {
+    assert.equal(subjectOf('gitlab', pull({})), undefined)
+    assert.equal(subjectOf('stripe', pull({}))?.key, undefined)
+    const headers = { 'x-github-event': ['push'] }
+    assert.equal(subjectOf('github', pull({}), { headers })?.key, 'acme/shop#12')
+    const partial = { repository: { full_name: 'acme/shop' }, pull_request: { title: 'A' } }
+    assert.equal(subjectOf('github', partial)?.key, 'acme/shop')
   })
 
   it('is written for senders that exist, each with the parts of an entry', () => {
