@@ -6,7 +6,11 @@ import { type Log, oncePerMinute } from '../../log/log.ts'
 import { toError } from '../../util/error-copy.ts'
 import type { Memory } from '../../state.ts'
 import { cancelled } from '../../util/concurrency.ts'
-import { type EventOnWire, fromWire } from '../../webhook/events/accepted-event.ts'
+import {
+  type AcceptedEvent,
+  type EventOnWire,
+  fromWire,
+} from '../../webhook/events/accepted-event.ts'
 import type { RunEvent } from '../../webhook/events/runner.ts'
 import { toPreview } from '../../webhook/events/run-to-end.ts'
 import { waitingFor } from '../../webhook/targets.ts'
@@ -321,13 +325,15 @@ const otherKey = () =>
     'its answer cannot be opened: the worker uses a different queue key',
   )
 
-/** Adds an event that was accepted before this process. */
-const restore = (memory: Memory, { id, outcome }: Done, wire: EventOnWire): void => {
+/** Adds an event that was accepted before this process, with what its answer says of it. */
+const restore = (memory: Memory, { id, outcome }: Done, wire: EventOnWire): void =>
+  restoreAccepted(memory, id, fromWire(wire, outcome.prompt ?? ''))
+
+export const restoreAccepted = (memory: Memory, id: string, event: AcceptedEvent): void => {
   const { events, kept, deliveries } = memory
-  const event = fromWire(wire, outcome.prompt ?? '')
-  const { receivedAt, known, targets, delivery, prompt } = event
+  const { receivedAt, known, targets, delivery, prompt, detail } = event
   // Both steps, as each is counted.
-  const fields = { ...known, ...waitingFor(targets), state: 'accepted' } as const
+  const fields = { ...known, ...waitingFor(targets), detail, state: 'accepted' } as const
   if (!events.record(id)) events.add(receivedAt, fields, id)
   events.update(id, { ...waitingFor(targets), state: 'queued' }, { prompt })
   kept.keep(id, event)

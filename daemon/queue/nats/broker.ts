@@ -11,7 +11,7 @@ import type { Memory } from '../../state.ts'
 import { withDeadline } from '../../../shared/deadline.ts'
 
 /*
- * The connection to NATS, and the two streams there. Both are in memory, and gone when their server is
+ * The connection to NATS, and the streams there. They are in memory, and gone when their server is
  * restarted: they are made again at each connection.
  */
 
@@ -33,8 +33,11 @@ export type Link = {
 }
 
 export const runsStream = 'doorward-runs'
+/** Events that wait for a newer one with their key: no worker may take them yet. */
+export const heldStream = 'doorward-held'
 export const answersStream = 'doorward-answers'
 export const runSubject = 'doorward.run'
+export const heldSubject = 'doorward.held'
 export const doneSubject = 'doorward.done'
 export const progressSubject = 'doorward.progress'
 export const cancelSubject = 'doorward.cancel'
@@ -258,9 +261,12 @@ export class Broker {
   /** Resolves with when the stream of runs was made. */
   async #ensureStreams(jsm: JetStreamManager): Promise<string> {
     const { max_events: maxEvents, max_bytes: maxBytes, role } = this.#parts.settings()
-    const limits = { max_bytes: maxBytes, max_msgs: maxEvents }
     const isWorker = role === 'worker'
-    const ensure = async (name: string, subject: string) => {
+    const ensure = async (
+      name: string,
+      subject: string,
+      limits = { max_bytes: maxBytes, max_msgs: maxEvents },
+    ) => {
       const known = await jsm.streams.info(name).catch((error: unknown) => {
         if (getCode(error) !== 10_059) throw error
         if (isWorker) throw unavailable('the streams are missing: no receiver has connected yet')
@@ -289,14 +295,20 @@ export class Broker {
           `the stream ${name} of NATS was not made by doorward: remove it there, and doorward makes it`,
         )
       // The receivers decide how much may wait.
-      if (!isWorker && (max_bytes !== maxBytes || max_msgs !== maxEvents))
+      if (!isWorker && (max_bytes !== limits.max_bytes || max_msgs !== limits.max_msgs))
         await jsm.streams.update(name, { ...info.config, ...limits })
       return info.created
     }
     const [madeAt] = await Promise.all([
       ensure(runsStream, runSubject),
       // A worker may be allowed to know nothing of it.
-      ...(isWorker ? [] : [ensure(answersStream, doneSubject)]),
+      ...(isWorker
+        ? []
+        : [
+            ensure(answersStream, doneSubject),
+            // Receivers have the same in memory, within these limits; the broker would reserve the bytes.
+            ensure(heldStream, heldSubject, { max_bytes: -1, max_msgs: -1 }),
+          ]),
     ])
     return madeAt
   }
@@ -350,7 +362,8 @@ const readText = async (path: string, name: string | undefined): Promise<string>
   }
 }
 
-const getCode = (error: unknown): number | undefined => {
+/** The code with which the broker has refused something. */
+export const getCode = (error: unknown): number | undefined => {
   const { code } = error as { readonly code?: unknown }
   return typeof code === 'number' ? code : undefined
 }

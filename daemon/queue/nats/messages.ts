@@ -4,6 +4,7 @@ import type { Agent } from '../../../shared/config/schema.ts'
 import {
   type AcceptedEvent,
   type EventOnWire,
+  fromWire,
   toWire,
 } from '../../webhook/events/accepted-event.ts'
 import { unavailable } from './broker.ts'
@@ -19,7 +20,7 @@ const nonceBytes = 12
 const tagBytes = 16
 
 /** What a sealed text is of. */
-type Kind = 'run' | 'done' | 'ticket' | 'progress' | 'cancel' | 'machine'
+type Kind = 'run' | 'held' | 'done' | 'ticket' | 'progress' | 'cancel' | 'machine'
 
 export const seal = (key: Buffer, kind: Kind, id: string, plain: Uint8Array): Buffer => {
   const nonce = randomBytes(nonceBytes)
@@ -86,7 +87,7 @@ export const unpack = (bytes: Uint8Array): Buffer[] => {
 /** What a worker is asked. */
 export type Run = Pick<
   AcceptedEvent,
-  'prompt' | 'known' | 'payload' | 'workspace' | 'context' | 'receivedAt'
+  'prompt' | 'known' | 'payload' | 'paths' | 'workspace' | 'context' | 'receivedAt'
 > & {
   readonly id: string
   /** The id of the receiver; workers of older versions know this name. */
@@ -187,9 +188,9 @@ export const writeRun = (
   keys: Keys,
   receiverKey: Buffer,
 ): Buffer => {
-  const { webhook, receivedAt, known, prompt, payload, workspace, context } = event
+  const { webhook, receivedAt, known, prompt, payload, paths, workspace, context } = event
   const { path, agentName: agent, values, agent: made } = webhook
-  const rest = { path, agent, known, prompt, workspace, context, receivedAt }
+  const rest = { path, agent, known, prompt, paths, workspace, context, receivedAt }
   const request = { door, run, ...rest, eventText: values.eventText, kind: made.kind }
   const sealed = sealWith(keys, 'run', id, pack(toJson(request), payload ?? none))
   const copy = toWire({ ...event, payload: undefined, coalesced: undefined })
@@ -245,9 +246,38 @@ export const readTicket = (
   receiverKey: Buffer,
 ): EventOnWire | undefined => {
   const plain = unseal([receiverKey], 'ticket', id, ticket)
-  const copy = plain && (parse(plain) as (EventOnWire & { readonly madeAt: number }) | undefined)
+  return plain && parseCopy(plain)
+}
+
+const parseCopy = (plain: Buffer) => {
+  type Copy = EventOnWire & Pick<AcceptedEvent, 'detail'> & { readonly madeAt: number }
+  const copy = parse(plain) as Copy | undefined
   if (!copy || Date.now() - copy.madeAt > ticketMs) return undefined
   return { ...copy, receivedAt: new Date(copy.receivedAt) }
+}
+
+/** An event that waits at the broker for its own receiver, which alone can open it. */
+export const writeHeld = (id: string, event: AcceptedEvent, receiverKey: Buffer): Buffer => {
+  const { prompt, payload, detail } = event
+  const copy = { ...toWire({ ...event, payload: undefined }), detail, madeAt: Date.now() }
+  const plain = pack(toJson(copy), Buffer.from(prompt), payload ?? none)
+  return pack(Buffer.from(id), seal(receiverKey, 'held', id, plain))
+}
+
+/** Undefined as for a ticket. */
+export const readHeld = (
+  bytes: Uint8Array,
+  receiverKey: Buffer,
+): { readonly id: string; readonly event: AcceptedEvent } | undefined => {
+  const opened = open(bytes, 'held', [receiverKey])
+  if (!opened) return undefined
+  const { id, plain } = opened
+  const [first = none, prompt = none, file = none] = unpack(plain)
+  const copy = parseCopy(first)
+  const payload = file.length > 0 ? file : undefined
+  return (
+    copy && { id, event: { ...fromWire(copy, prompt.toString()), detail: copy.detail, payload } }
+  )
 }
 
 /** A short message: what a machine does, or that an event is cancelled. */

@@ -13,18 +13,19 @@ import type { Job, QueueResult } from '../queue.ts'
 import { Answers, type AnswersParts } from './answers.ts'
 import { type Link, runsStream, terminatedSubject, toRunSubject } from './broker.ts'
 import { removeStrayAnswers, RunConsumers } from './consumers.ts'
+import { HeldEvents } from './held-events.ts'
 import { writeRun } from './messages.ts'
 import { BoundedMap } from '../../util/collections.ts'
 
 /*
  * The side of the receiver: an event that needs an agent is published before its sender gets the 202, and is
- * `queued` from then on. What waits for a newer event with its key, or is run again by its owner, waits in the
- * queue in memory, and is published when its turn comes.
+ * `queued` from then on. What waits for a newer event with its key (`held-events.ts`), or is run again by its owner,
+ * waits in the queue in memory, and is published when its turn comes.
  */
 
 type ReceiverParts = Omit<AnswersParts, 'settled'> & {
   readonly budget: ByteBudget
-  readonly current: () => Pick<Engine, 'config'>
+  readonly current: () => Pick<Engine, 'config' | 'runEvent'>
 }
 
 const dayMs = 86_400_000
@@ -38,6 +39,7 @@ export class Receiver {
   readonly answers: Answers
   /** What workers may take. */
   readonly consumers: RunConsumers
+  readonly #held: HeldEvents
   #connection: Link['nc'] | undefined
   /** Events that are being published: they are in the store when that is done. */
   readonly #publishing = new Map<string, Promise<unknown>>()
@@ -55,6 +57,10 @@ export class Receiver {
     this.#parts = parts
     this.answers = new Answers({ ...parts, settled: async (id) => this.#settled(id) })
     this.consumers = new RunConsumers(parts)
+    this.#held = new HeldEvents({
+      ...parts,
+      requeue: (...given) => parts.current().runEvent.requeue(...given),
+    })
     parts.memory.events.follow(({ record }) => this.#follow(record))
     parts.broker.onLink(({ nc }, isNew) => {
       void this.consumers.ensure()
@@ -66,6 +72,7 @@ export class Receiver {
 
   start(): void {
     this.answers.start()
+    this.#held.start()
     this.#findLost()
   }
 
@@ -75,33 +82,45 @@ export class Receiver {
   }
 
   async addAll(jobs: readonly Job[]): Promise<readonly QueueResult[]> {
-    const isDirect = ({ event, isReady }: Job) => event !== undefined && !isReady
-    const placed = await Promise.all(
-      jobs.map(async (job) => (isDirect(job) ? this.#place(job) : 'queued')),
+    return Promise.all(
+      jobs.map(async (job) => {
+        try {
+          return await this.#add(job)
+        } catch (error) {
+          if (error instanceof DoorwardError) return error
+          throw error
+        }
+      }),
     )
-    const rest = jobs.filter((job) => !isDirect(job))
-    try {
-      await this.#parts.local.addAll(rest.map((job) => this.hold(job, this.#toMessageId(job))))
-      return placed
-    } catch (error) {
-      if (!(error instanceof DoorwardError)) throw error
-      return jobs.map((job, index) => (isDirect(job) ? (placed[index] ?? error) : error))
-    }
   }
 
   /** A job for the queue in memory that is published when its turn comes. */
-  hold(job: Job, messageId = `${job.id} ${randomUUID()}`): Job {
+  hold(job: Job): Job {
+    // Its owner may run one again that another receiver has run.
+    const messageId = this.#held.isRestored(job.id)
+      ? this.#toMessageId(job)
+      : `${job.id} ${randomUUID()}`
+    return this.#hold(job, messageId)
+  }
+
+  #hold(job: Job, messageId: string): Job {
     const { id, event } = job
     if (!event) return job
+    const drop: Job['drop'] = (why) => {
+      // It waits at the broker for the next process.
+      if (why === undefined && this.#held.isPlaced(id))
+        this.#parts.log.info({ event: id }, 'an event waits at NATS for the next start')
+      else job.drop(why)
+    }
     const run: Job['run'] = async (signal, agentIsDone) => {
       try {
-        await this.#publishHeld(job, event, messageId, signal, agentIsDone)
+        await this.#publishHeld({ ...job, drop }, event, messageId, signal, agentIsDone)
       } catch (error) {
         this.#parts.log.error({ event: id, error: errorName(error) }, 'internal error')
         job.fail(error)
       }
     }
-    return { ...job, run }
+    return { ...job, run, drop }
   }
 
   /** False for an event that is neither with a worker nor on its way to one. */
@@ -129,6 +148,7 @@ export class Receiver {
     const { memory, toJob, broker } = this.#parts
     const now = Date.now()
     void this.consumers.ensure()
+    void this.#held.tick()
     const { link } = broker
     if (link) void removeStrayAnswers(link).catch(() => undefined)
     // A list: what fails is added again.
@@ -155,16 +175,24 @@ export class Receiver {
     }
   }
 
-  async #place(job: Job): Promise<QueueResult> {
-    const { budget } = this.#parts
-    const { id, event, bytes } = job
-    if (!event) return 'queued'
+  async #add(job: Job): Promise<QueueResult> {
+    const { event, isReady } = job
     if (this.#isDraining)
-      return new DoorwardError('stopping', 'the daemon is stopping', {
+      throw new DoorwardError('stopping', 'the daemon is stopping', {
         localDetail: 'the daemon was stopping',
       })
+    if (event && !isReady) return this.#place(job, event)
+    const [added = 'queued'] = event
+      ? await this.#held.place(this.#hold(job, this.#toMessageId(job)), event)
+      : await this.#parts.local.addAll([job])
+    return added
+  }
+
+  async #place(job: Job, event: AcceptedEvent): Promise<QueueResult> {
+    const { budget } = this.#parts
+    const { id, bytes } = job
     if (!budget.take(bytes))
-      return new DoorwardError('queue-full', 'the queue is full', {
+      throw new DoorwardError('queue-full', 'the queue is full', {
         localDetail: 'queue.max_bytes is used up by bodies being read and prompts being sent',
       })
     const publishing = this.#publish(id, event, this.#toMessageId(job)).then((result) => {
@@ -174,9 +202,6 @@ export class Receiver {
     this.#publishing.set(id, publishing)
     try {
       return await publishing
-    } catch (error) {
-      if (error instanceof DoorwardError) return error
-      throw error
     } finally {
       budget.giveBack(bytes)
       this.#publishing.delete(id)
@@ -194,9 +219,8 @@ export class Receiver {
     const message = writeRun({ id, door, run: randomUUID() }, event, keys(), key)
     const subject = toRunSubject(event.webhook.agentName)
     const { seq, duplicate } = await broker.publish(subject, message, messageId)
-    if (duplicate) return 'duplicate'
     this.#waiting.set(id, { seq, at: Date.now() })
-    return 'queued'
+    return duplicate ? 'duplicate' : 'queued'
   }
 
   async #publishHeld(
@@ -208,20 +232,21 @@ export class Receiver {
   ): Promise<void> {
     const { events } = this.#parts.memory
     const { id } = job
-    let isUnsure = false
+    // It may be there without its acknowledgement.
+    let isUnsure = this.#held.isRestored(id)
     while (!signal.aborted) {
       try {
         const placed = await this.#publish(id, event, messageId)
         if (placed === 'duplicate' && !isUnsure) events.update(id, duplicateEnd)
         else if (isCancelled(signal)) this.cancel(id)
         else if (events.record(id)?.state === 'queued') events.update(id, { detail: undefined })
+        this.#held.release(id)
         return
       } catch (error) {
         if (!(error instanceof DoorwardError)) throw error
         if (error.code === 'body-too-large') return job.fail(error)
         // Answers that only have to be delivered do not wait for the broker.
         if (!isUnsure) agentIsDone()
-        // It may be there without its acknowledgement.
         isUnsure = true
         events.update(id, { detail: `it waits: ${error.localDetail ?? error.message}` })
       }
@@ -240,6 +265,7 @@ export class Receiver {
 
   #follow({ id, state }: EventRecord): void {
     if (!isFinal(state)) return
+    this.#held.release(id)
     this.#waiting.delete(id)
     if (state !== 'failed' && state !== 'dropped') return
     const { delivery } = this.#parts.memory.kept.get(id) ?? {}

@@ -273,7 +273,7 @@ const noAnswer = ({ prompt }: Run, error: unknown) => ({
 
 /** The event as this machine runs it. Throws where it must not. */
 const toEvent = (run: Run, { agents }: Engine['config']): AcceptedEvent => {
-  const { path, agent: agentName, receivedAt, known, prompt, payload, workspace, context } = run
+  const { path, agent: agentName, receivedAt, known, prompt, payload, paths } = run
   const agent = agents.get(agentName)
   if (!agent)
     throw new DoorwardError('agent-not-found', `there is no agent ${agentName} on this machine`)
@@ -284,6 +284,7 @@ const toEvent = (run: Run, { agents }: Engine['config']): AcceptedEvent => {
       `its prompt was made for an agent that is no language model, and ${agentName} is one on this machine`,
     )
   // Its targets stay where it was accepted.
-  const wire = { webhook, receivedAt, known, payload, workspace, context, targets: [] }
+  const { workspace, context } = run
+  const wire = { webhook, receivedAt, known, payload, paths, workspace, context, targets: [] }
   return fromWire(wire, prompt)
 }

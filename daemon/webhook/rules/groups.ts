@@ -171,12 +171,15 @@ export class EventGroups {
   /** Makes an event that was queued the newest of its group. */
   join(id: string, receivedAt: Date, coalesced: Coalesced, { cancel, trigger }: Actions): void {
     const { group: name, since, quietMs, atMostMs, running } = coalesced
+    this.#groupOf.set(id, name)
+    // Another machine has confirmed it after the newer one.
+    if (this.newerThan(coalesced) !== undefined)
+      return this.#replace(id, { why: 'a newer event overtook it' }, cancel)
     this.#noteNewest(coalesced, cameBefore(id))
     const group = this.#groupAt(name)
     const { waiting: older } = group
     const dueAt = Math.min(receivedAt.getTime() + quietMs, since + atMostMs)
     group.waiting = { id, since, dueAt }
-    this.#groupOf.set(id, name)
     clearTimeout(group.timer)
     // A clock that was set back must not keep it longer.
     const waitMs = Math.min(Math.max(dueAt - Date.now(), 0), quietMs)
