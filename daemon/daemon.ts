@@ -94,7 +94,7 @@ export const createDaemon = (input: StartupInput): Daemon => {
   const services = createServices(input)
   const { log, listeners, daemonFile, memory, intake, live, leadership } = services
   const { events } = memory
-  const hooks = new Hooks({ current: live.current, access: leadership.access, events })
+  const hooks = new Hooks({ home, current: live.current, access: leadership.access, events })
   const tunnel = new Tunnel({ ...services, hooks, events })
   const shutdown = new Shutdown({ ...services, tunnel, processEnv, isForeground, predecessor })
   const restarter = new Restarter({

@@ -14,7 +14,9 @@ import { getPublicPath, type Webhook } from '../../shared/config/webhook.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { formatDuration, toPlainLine } from '../../shared/text.ts'
 import type { EventStore } from '../events/event-store.ts'
+import type { Home } from '../../shared/home/home.ts'
 import type { Tokens } from '../oauth/dependencies.ts'
+import { readIdentity } from '../util/identity.ts'
 import type { Engine } from '../webhook/engine.ts'
 import { createGithubHooks } from './github-hooks.ts'
 import { createGitlabHooks } from './gitlab-hooks.ts'
@@ -23,11 +25,12 @@ import { createStripePast } from './stripe-past.ts'
 import { withDeadline } from '../../shared/deadline.ts'
 
 /** For a hook whose deliveries are only read: no name in .invalid ever leads anywhere (RFC 6761). */
-const nowhere = 'https://doorward.invalid'
+const nowhere = 'doorward.invalid'
 /** How long a ping may take from its sender to here. */
 const pingMs = 15_000
 
 export type HookParts = {
+  readonly home: Home
   readonly current: () => Pick<Engine, 'config' | 'env'>
   readonly access: Tokens['access']
   readonly events: EventStore
@@ -87,7 +90,7 @@ export class Hooks {
     signal: AbortSignal,
   ): Promise<ConnectedHook> {
     const sender = this.#senderOf(provider)
-    const url = poll ? toUrl(nowhere, path) : this.#publicUrlOf(path)
+    const url = poll ? await this.#placeholderOf(path) : this.#publicUrlOf(path)
     const webhook = this.#find(path)
     const own = webhook?.source
     if (own && !isSame(own, { provider, repository }))
@@ -177,7 +180,9 @@ export class Hooks {
 
   #isHere(hook: SenderHook, path: string, { mode }: WebhookSource): boolean {
     const { server } = this.#parts.current().config.gateway
-    const publicUrl = mode === 'poll' ? nowhere : server.public_url
+    // Earlier versions made one for all machines.
+    if (mode === 'poll') return new RegExp(`^https://([0-9a-f]+\\.)?${nowhere}/`).test(hook.url)
+    const { public_url: publicUrl } = server
     return publicUrl === undefined || isSameUrl(hook.url, toUrl(publicUrl, path))
   }
 
@@ -210,6 +215,12 @@ export class Hooks {
 
   #senderOf(provider: HookProvider): SenderApi {
     return openSenderApi(provider, this.#parts.current(), this.#parts.access)
+  }
+
+  /** Another one in each home, as GitHub makes no second hook for one address. */
+  async #placeholderOf(path: string): Promise<string> {
+    const { id } = await readIdentity(this.#parts.home)
+    return toUrl(`https://${id}.${nowhere}`, path)
   }
 
   #publicUrlOf(path: string): string {

@@ -2,9 +2,11 @@ import assert from 'node:assert/strict'
 import { EventStore } from '../../../daemon/events/event-store.ts'
 import { Hooks } from '../../../daemon/sender-apis/hooks.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
+import type { Home } from '../../../shared/home/home.ts'
 import { check } from '../../support/daemon/config-files.ts'
 import { type HookServer, startHookServer } from '../../support/servers/hook-api.ts'
 import { json } from '../../support/servers/target-server.ts'
+import { temporaryHome } from '../../support/temporary.ts'
 
 const path = '/webhook/github'
 const entry = (more: string) => `webhooks:
@@ -20,8 +22,10 @@ const { signal } = new AbortController()
 
 describe('hooks at senders', () => {
   let server: HookServer
+  let home: Home
   beforeEach(async () => {
     server = await startHookServer()
+    home = await temporaryHome()
   })
   afterEach(() => server.close())
 
@@ -38,6 +42,7 @@ targets: { github: { api_url: "${server.apiUrl}" } }
       scopes: [],
     })
     return new Hooks({
+      home,
       current: () => ({ config, env: { SECRET: 'a secret' } }),
       access,
       events,

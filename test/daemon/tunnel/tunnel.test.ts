@@ -40,7 +40,7 @@ describe('the tunnel', () => {
       home,
       listeners: { publicUrl: target },
       live: { current, reload: async () => (read = await readConfig(home, env)) },
-      hooks: new Hooks({ current, access, events }),
+      hooks: new Hooks({ home, current, access, events }),
       events,
       log: { warn: () => undefined },
       succession: { successor: () => undefined },

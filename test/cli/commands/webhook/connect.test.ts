@@ -155,7 +155,8 @@ targets: { github: { token_env: GH, api_url: "${server.apiUrl}" } }
     assert.match(stdout, /none: its deliveries are read from GitHub/)
     const [hook] = server.hooks
     assert.ok(hook)
-    assert.equal(hook.config.url, `https://doorward.invalid${path}`)
+    const placeholder = hook.config.url
+    assert.match(placeholder, new RegExp(`^https://[0-9a-f]{16}\\.doorward\\.invalid${path}$`))
     const own = line(1000).replace(' }', ', mode: poll }').trim()
     assert.ok((await file()).includes(own))
     // GitHub cannot deliver it, and lists it.
@@ -171,10 +172,31 @@ targets: { github: { token_env: GH, api_url: "${server.apiUrl}" } }
     assert.match((await cli('hooks')).stdout, /acme\/door +1000 +active/)
     const again = await connect()
     assert.match(again.stdout, /hook 1000 updated/)
-    assert.equal(hook.config.url, `https://doorward.invalid${path}`)
+    assert.equal(hook.config.url, placeholder)
     assert.ok((await file()).includes(own))
     const gitlab = await cli('connect', 'gitlab', 'acme/door', '--poll')
     assert.match(gitlab.stderr, /GitLab switches a hook off that reaches no address/)
+  })
+
+  it('makes a hook for each home that reads one repository by --poll', async () => {
+    // Made by an earlier version, with one address for all.
+    server.addHook('acme/door', `https://doorward.invalid${path}`)
+    const other = await startDaemon({
+      gateway: `oauth: { callback_port: 0 }\ntargets: { github: { token_env: GH, api_url: "${server.apiUrl}" } }\n`,
+      env: `GH=${token}\n`,
+    })
+    try {
+      for (const home of [daemon.home, other.home]) {
+        const made = await run(['webhook', 'connect', 'github', 'acme/door', '--poll'], { home })
+        assert.equal(made.code, 0, made.stderr)
+        assert.match((await run(['webhook', 'hooks'], { home })).stdout, / active/)
+      }
+    } finally {
+      await other.stop()
+    }
+    const urls = server.hooks.map(({ config }) => config.url)
+    assert.equal(new Set(urls).size, 3)
+    assert.ok(urls.every((url) => url.endsWith(`doorward.invalid${path}`)))
   })
 
   it('never touches a hook that somebody else made for the same address', async () => {
