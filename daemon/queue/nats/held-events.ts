@@ -1,13 +1,14 @@
 import type { AcceptedEvent } from '../../webhook/events/accepted-event.ts'
 import type { RunEvent } from '../../webhook/events/runner.ts'
+import { withDeadline } from '../../../shared/deadline.ts'
 import { errorName } from '../../../shared/errors.ts'
-import type { Log } from '../../log/log.ts'
+import { type Log, oncePerMinute } from '../../log/log.ts'
 import type { Memory } from '../../state.ts'
 import type { EventQueue } from '../event-queue.ts'
 import type { Job, QueueResult } from '../queue.ts'
 import { restoreAccepted } from './answers.ts'
 import { type Broker, getCode, heldStream, heldSubject, type Link, unavailable } from './broker.ts'
-import type { Identity } from './machines.ts'
+import type { Identity } from '../../util/identity.ts'
 import { readHeld, writeHeld } from './messages.ts'
 
 /*
@@ -25,6 +26,9 @@ type HeldEventsParts = {
   readonly log: Log
 }
 
+/** How long a sender waits for what waited before. */
+const readLimitMs = 2000
+
 export class HeldEvents {
   readonly #parts: HeldEventsParts
   /** Where in the stream each of them is; undefined while it is not there. */
@@ -36,6 +40,12 @@ export class HeldEvents {
   #isFirst: boolean | undefined
   #reading: Promise<void> | undefined
   #hasRead = false
+  readonly #refused = oncePerMinute((count) =>
+    this.#parts.log.warn(
+      { count },
+      'what waits at NATS cannot be opened: another program has written it',
+    ),
+  )
 
   constructor(parts: HeldEventsParts) {
     this.#parts = parts
@@ -69,7 +79,7 @@ export class HeldEvents {
     await broker.untilReady()
     // What waited before comes first, so that this one replaces it.
     this.#ensureRead(broker.link)
-    await this.#reading
+    if (this.#reading) await withDeadline(readLimitMs, this.#reading, () => undefined)
     if (!this.#hasRead) throw unavailable('what waits at NATS cannot be read')
     this.#places.set(id, await this.#publish(id, event))
     try {
@@ -155,10 +165,10 @@ export class HeldEvents {
   }
 
   #take(seq: number, bytes: Uint8Array): void {
-    const { memory, local, identity, requeue, log } = this.#parts
+    const { memory, local, identity, requeue } = this.#parts
     const held = readHeld(bytes, identity().key)
     if (!held) {
-      log.warn('an event that waits at NATS cannot be opened: another program has written it')
+      this.#refused()
       return this.#delete(seq)
     }
     const { id, event } = held

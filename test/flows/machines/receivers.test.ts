@@ -35,6 +35,11 @@ agents:
 webhooks:
   - { path: /slow, agent: slow, prompt_template: "{{event.name}}", deliver_to: "http:back" }
   - { path: /a, agent: echo, prompt_template: "{{event.name}}", deliver_to: "http:back" }
+  - path: /newest
+    agent: echo
+    prompt_template: "{{event.name}}"
+    deliver_to: "http:back"
+    coalesce: { key: all, quiet: 3s }
 `,
     })
     receivers.push(receiver)
@@ -103,6 +108,33 @@ webhooks:
     assert.equal(result, 'answer to ran at the kill')
     assert.equal(delivered().length, 1)
     assert.match(delivered()[0] ?? '', /answer to ran at the kill/)
+  })
+
+  it('has again, after kill -9 and another start, what waited for a newer event', async () => {
+    const old = await startReceiver()
+    await accepted(old.url, '/newest', 'first')
+    const second = await accepted(old.url, '/newest', 'second')
+    old.process.kill('SIGKILL')
+    await untilExit(old)
+    const now = await startAgain(old)
+    const third = await accepted(now.url, '/newest', 'third')
+    const { state, code, detail } = await now.client.get<EventDetail>(`/events/${second}`)
+    assert.deepEqual([state, code], ['filtered', 'superseded'])
+    assert.match(detail ?? '', new RegExp(`: ${third}$`))
+    assert.equal((await untilFinished(now, third)).result, 'third')
+    assert.equal(delivered().length, 1)
+    assert.match(delivered()[0] ?? '', /third/)
+  })
+
+  it('accepts no event that waits for a newer one while the broker is down', async () => {
+    const receiver = await startReceiver()
+    await broker.kill()
+    const reply = await send(`${receiver.url}/newest`, {
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ name: 'a' }),
+    })
+    await broker.start()
+    assert.deepEqual([reply.status, reply.json()['code']], [503, 'unavailable'])
   })
 
   it('delivers what was answered while it was down', async () => {
