@@ -10,6 +10,7 @@ import type { LiveConfig } from './config/live-config.ts'
 import type { CatchUp } from './catch-up/catch-up.ts'
 import type { Metrics } from './metrics/metrics.ts'
 import type { OAuth } from './oauth/oauth.ts'
+import { toAgentProblem } from './queue/nats/agent-faults.ts'
 import type { Tunnel } from './tunnel/tunnel.ts'
 import type { DaemonFile } from './daemon-file.ts'
 import type { Intake } from './intake.ts'
@@ -57,7 +58,7 @@ export const buildStatus = async (parts: StatusParts): Promise<Status> => {
   const publicUrl = daemonFile.publicUrl()
   const { program, state, arrivedAt, problems } = parts.tunnel.status()
   const lastRun = events.lastRun()
-  const shared = queue.machines?.()
+  const { agentFaults = [], broker, machines } = queue.machines?.() ?? {}
   return {
     version,
     startedAt: parts.startedAt.toISOString(),
@@ -67,7 +68,7 @@ export const buildStatus = async (parts: StatusParts): Promise<Status> => {
     ...(parts.shutdown.signal.aborted && { stopping: true }),
     queue: { ...queue.counts(), bytes: budget.used() },
     timings: await parts.metrics.timings(),
-    ...shared,
+    ...(broker && { broker, machines }),
     providers,
     tokens,
     webhooks: listWebhooks(parts),
@@ -79,7 +80,8 @@ export const buildStatus = async (parts: StatusParts): Promise<Status> => {
       ...budgets.problems(config.webhooks, performance.now()),
       ...parts.catchUp.problems(),
       ...problems,
-      ...brokerProblems(shared?.broker),
+      ...brokerProblems(broker),
+      ...agentFaults.map(toAgentProblem),
       ...warnings,
       ...unstartable,
       ...unconfined,

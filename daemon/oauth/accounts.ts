@@ -97,7 +97,11 @@ export const explainNotLoggedIn = async (
     name.includes('@') || other === undefined
       ? error.hint
       : `${error.hint}, or doorward oauth default ${choice}`
-  return new DoorwardError(error.code, `${error.message}${chosen}${has}`, { cause: error, hint })
+  return new DoorwardError(error.code, `${error.message}${chosen}${has}`, {
+    cause: error,
+    hint,
+    about: error.about,
+  })
 }
 
 /** Shown even where nothing is set up for them: targets and agents work with their tokens. */

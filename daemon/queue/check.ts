@@ -3,6 +3,8 @@ import { type Check, checksFor } from '../../shared/api-checks.ts'
 import type { Gateway } from '../../shared/config/schema.ts'
 import { formatDuration } from '../../shared/text.ts'
 import { isAtLeast, version } from '../../shared/version.ts'
+import { toAgentProblem } from './nats/agent-faults.ts'
+import type { Queue } from './queue.ts'
 
 const { ok, warning, error } = checksFor('machines')
 
@@ -13,7 +15,11 @@ const notableMs = 60_000
 /** Checks the broker and the other machines, as this daemon sees them. No row with a queue in memory. */
 export const checkMachines = (
   { queue }: Gateway,
-  { broker, machines = [] }: Pick<Status, 'broker' | 'machines'> = {},
+  {
+    broker,
+    machines = [],
+    agentFaults = [],
+  }: Partial<ReturnType<NonNullable<Queue['machines']>>> = {},
 ): Check[] => {
   if (queue.engine === 'memory') return []
   if (!broker)
@@ -36,6 +42,7 @@ export const checkMachines = (
       ? []
       : [warning('agents', broker.notOffered, 'doorward help several-machines')]),
     checkPartner(queue.role, machines),
+    ...agentFaults.map(toAgentProblem).map(({ detail, hint }) => warning('agents', detail, hint)),
     ...machines.flatMap(checkMachine),
   ]
 }

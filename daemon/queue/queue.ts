@@ -2,6 +2,7 @@ import type { Status } from '../../shared/api.ts'
 import type { DoorwardError } from '../../shared/errors.ts'
 import type { cancelled } from '../util/concurrency.ts'
 import type { AcceptedEvent } from '../webhook/events/accepted-event.ts'
+import type { AgentFault } from './nats/agent-faults.ts'
 
 /*
  * Where accepted events wait for their agent. There are two engines: `EventQueue` in memory, and for several
@@ -89,7 +90,9 @@ export type Queue = {
   /** The last step of the process: no job runs any more. */
   readonly close: () => Promise<void>
   /** Of several machines. */
-  readonly machines?: () => Pick<Status, 'broker' | 'machines'>
+  readonly machines?: () => Pick<Status, 'broker' | 'machines'> & {
+    readonly agentFaults: readonly AgentFault[]
+  }
 }
 
 /** What became of a job: another machine may have it already, or cannot confirm it. */

@@ -152,7 +152,7 @@ const isMissing = (error: unknown): boolean =>
 
 const toFetchError = (
   error: unknown,
-  { credential, url }: Remote,
+  { credential, url, login: provider }: Remote,
   repository: string,
   ref: string,
 ): unknown => {
@@ -173,7 +173,8 @@ const toFetchError = (
       `${login} ${host} opens ${repository}: it is private, or does not exist`,
       {
         cause: error,
-        hint: 'log in with an account that may read it: doorward oauth login <provider>; at github a private repository needs the scope repo',
+        hint: `log in with an account that may read it: doorward oauth login ${provider ?? '<provider>'}; at github a private repository needs the scope repo`,
+        about: { provider },
       },
     )
   }

@@ -21,6 +21,8 @@ export type Remote = {
   /** For this origin alone, and only when it asks. */
   readonly credential?:
     { readonly origin: string; readonly username: string; readonly token: string } | undefined
+  /** The login that opens it, there or not. */
+  readonly login?: string | undefined
 }
 
 export type GitOptions = {

@@ -178,12 +178,17 @@ export class Workspaces {
       })
       // The same user names as in `git-credential`.
       const username = host.isNamed ? 'oauth2' : 'x-access-token'
-      return { url, protocol, credential: { origin: host.origin, username, token: accessToken } }
+      return {
+        url,
+        protocol,
+        login: name,
+        credential: { origin: host.origin, username, token: accessToken },
+      }
     } catch (error) {
       // A public repository needs no login.
       if (isChosen || !(error instanceof DoorwardError && error.code === 'not-logged-in'))
         throw error
-      return { url, protocol }
+      return { url, protocol, login: name }
     }
   }
 }

@@ -147,6 +147,7 @@ export const nextStep = ({
   code,
   prompt,
   about,
+  machine,
 }: EventDetail): string | undefined => {
   if (kind !== 'webhook') return undefined
   if (state === 'duplicate' && about?.event !== undefined)
@@ -161,7 +162,8 @@ export const nextStep = ({
   const retry = `doorward events retry ${id}`
   if (code === 'workspace-ref-not-found')
     return `a retry cannot fetch it: a newer event brings what is there now; if the rule names a wrong ref, change it, then: ${retry} --again`
-  return code === 'needs-login' || code === 'not-logged-in'
+  if (code !== 'needs-login' && code !== 'not-logged-in') return retry
+  return machine === undefined
     ? `log in (doorward oauth list shows where), then: ${retry}`
-    : retry
+    : `log in on ${toPlainLine(machine)}, then: ${retry}`
 }

@@ -1,6 +1,6 @@
 import type { ConsumerMessages, JsMsg } from '@nats-io/jetstream'
 import type { EventRecord } from '../../../shared/api.ts'
-import { DoorwardError, errorName } from '../../../shared/errors.ts'
+import { DoorwardError, type ErrorCode, errorName } from '../../../shared/errors.ts'
 import { isFinal } from '../../events/event-record.ts'
 import { type Log, oncePerMinute } from '../../log/log.ts'
 import { toError } from '../../util/error-copy.ts'
@@ -24,9 +24,11 @@ import {
   progressSubject,
 } from './broker.ts'
 import { ensureConsumer } from './consumers.ts'
-import type { Identity } from './machines.ts'
+import { type Held, keepWorking } from './keep-working.ts'
+import type { Identity } from '../../util/identity.ts'
 import {
   type Done,
+  type Outcome,
   type Progress,
   readDone,
   readEnvelope,
@@ -34,46 +36,6 @@ import {
   readTicket,
   writeNote,
 } from './messages.ts'
-
-/** A message that is being worked on. */
-export type Held = {
-  /** It came again: the answer to the broker is that of the newer. */
-  readonly replace: (message: JsMsg) => void
-  readonly release: (how: 'ack' | 'nak') => void
-}
-
-/** Extends the time of a message (`lost_after`) until it is released, however long that takes. */
-export const keepWorking = (
-  first: JsMsg,
-  broker: Pick<Broker, 'isClosed' | 'link' | 'lostAfterMs' | 'madeAt'>,
-  lostAfterMs = broker.lostAfterMs,
-): Held => {
-  let message = first
-  let { madeAt } = broker
-  const tell = (how: 'working' | 'ack' | 'nak') => {
-    // Writing to a connection that is being closed would end the process.
-    if (broker.isClosed) return
-    // In a stream that was made anew its number is that of another message, which would be gone.
-    if (!broker.link || broker.madeAt !== madeAt) return
-    try {
-      message[how]()
-    } catch {
-      // The connection is closed: it comes again.
-    }
-  }
-  const timer = setInterval(() => tell('working'), lostAfterMs / 3)
-  timer.unref()
-  return {
-    replace: (newer) => {
-      message = newer
-      ;({ madeAt } = broker)
-    },
-    release: (how) => {
-      clearInterval(timer)
-      tell(how)
-    },
-  }
-}
 
 /*
  * What workers say to the receiver: that a run has started, and the answer. The queue in memory delivers it, and
@@ -285,7 +247,7 @@ export class Answers {
     if (text === undefined || isCancelled) {
       memory.events.update(id, { durations, ...had })
       const why = error
-        ? toError(error)
+        ? this.#toWorkerError(error, outcome.machine)
         : new DoorwardError('event-cancelled', 'it was cancelled while its agent ran')
       return toJob(id, event).fail(why, isCancelled ? cancelled : undefined)
     }
@@ -300,6 +262,23 @@ export class Answers {
     const changes = { ...had, durations, resultPreview: toPreview(text), detail }
     memory.events.update(id, changes, { result: text })
     local.addAccepted(toJob(id, answered, text))
+  }
+
+  /** Names the machine, as status does, where it is another one. */
+  #toWorkerError(error: NonNullable<Outcome['error']>, machine: string): DoorwardError {
+    const { code, message, localDetail, about } = error
+    // No fault of the machine.
+    const isElsewhere = machine !== this.#parts.identity().name && code !== 'paths-unmatched'
+    if (!isElsewhere) return toError(error)
+    const fix =
+      about?.provider !== undefined && loginCodes.has(code)
+        ? `; on that machine: doorward oauth login ${about.provider}`
+        : ''
+    return toError({
+      ...error,
+      message: `on ${machine}: ${message}${fix}`,
+      localDetail: `on ${machine}: ${localDetail ?? message}${fix}`,
+    })
   }
 
   #follow({ id, state, code }: EventRecord): void {
@@ -318,6 +297,9 @@ export class Answers {
     this.#delivering.delete(id)
   }
 }
+
+/** What a login on the machine of the worker mends. */
+const loginCodes = new Set<ErrorCode>(['not-logged-in', 'needs-login', 'workspace-refused'])
 
 const otherKey = () =>
   new DoorwardError(

@@ -1,40 +1,17 @@
 import { z } from 'zod'
 import type { Broker as BrokerStatus, Machine, Status } from '../../../shared/api.ts'
+import type { Agent } from '../../../shared/config/schema.ts'
 import { machineRole } from '../../../shared/config/values.ts'
 import { version } from '../../../shared/version.ts'
+import {
+  type AgentFault,
+  agentFaultSchema,
+  findAgentFaults,
+  type MachineWithSettings,
+} from './agent-faults.ts'
 import { type Broker, type Link, machinesSubject, runsStream } from './broker.ts'
 import { readNote, writeNote } from './messages.ts'
-import { randomBytes } from 'node:crypto'
-import { hostname } from 'node:os'
-import { join } from 'node:path'
-import { writeFileAtomic } from '../../../shared/home/files.ts'
-import { type Home, readSecretFile } from '../../../shared/home/home.ts'
-
-/** Who this machine is for the others. */
-export type Identity = {
-  readonly id: string
-  /** Of its host, and the beginning of its id, as a host may run several. */
-  readonly name: string
-  /** Seals what only this receiver reads. */
-  readonly key: Buffer
-}
-
-const form = /^([0-9a-f]{16}) ([0-9a-f]{64})\s*$/
-
-/** Made at the first start, and kept, as answers may come after a restart. Throws `home-insecure`. */
-export const readIdentity = async (home: Home): Promise<Identity> => {
-  const path = join(home.run, 'machine')
-  let [, id, key] = form.exec((await readSecretFile(path)) ?? '') ?? []
-  if (!id || !key) {
-    id = randomBytes(8).toString('hex')
-    key = randomBytes(32).toString('hex')
-    await writeFileAtomic(path, `${id} ${key}\n`)
-  }
-  const host = hostname()
-    .replaceAll(/[^\w.-]/g, '-')
-    .slice(0, 60)
-  return { id, name: `${host}-${id.slice(0, 4)}`, key: Buffer.from(key, 'hex') }
-}
+import type { Identity } from '../../util/identity.ts'
 
 /* Each machine says every 10 seconds who it is; one that was not heard of for 30 is gone. */
 
@@ -43,11 +20,13 @@ type MachinesParts = {
   readonly identity: () => Identity
   readonly keys: () => readonly Buffer[]
   readonly role: Machine['role']
-  readonly agents: () => Machine['agents']
+  readonly agents: () => MachineWithSettings['agents']
+  /** Those that the rules of a receiver run. */
+  readonly needed: () => ReadonlyMap<string, Agent>
   readonly redelivered: () => number
   /** Why a worker gets no runs of some agents. */
   readonly notOffered: () => string | undefined
-  /** Called for each machine that was not heard of before. */
+  /** Called for each machine that was not heard of before, or has other agents now. */
   readonly heard: () => void
 }
 
@@ -58,20 +37,33 @@ const selfSchema = z.object({
   version: z.string().max(100),
   sentAt: z.int(),
   agents: z
-    .array(z.object({ name: z.string().max(200), running: z.int(), free: z.int() }))
+    .array(
+      z.object({
+        name: z.string().max(200),
+        running: z.int(),
+        free: z.int(),
+        settings: z.record(z.string().max(40), z.string().max(40)).optional(),
+      }),
+    )
     .max(1000),
+  /** Of a receiver. */
+  faults: z.array(agentFaultSchema).max(1000).optional(),
 })
 type Self = z.input<typeof selfSchema>
+type Seen = MachineWithSettings & Pick<Self, 'faults'>
 
 const maxMachines = 1000
 
 const goneMs = 30_000
+/** How long after a connection machines have to introduce themselves. */
+const settleMs = 2000
 const otherKey =
   "a machine uses a different queue key: the two machines cannot read each other's messages"
 
 export class Machines {
   readonly #parts: MachinesParts
-  readonly #seen = new Map<string, Machine>()
+  readonly #seen = new Map<string, Seen>()
+  #linkedAt = Infinity
   #connection: Link['nc'] | undefined
   #waiting: number | undefined
   /** When a machine was heard of whose key differs. */
@@ -80,12 +72,16 @@ export class Machines {
   constructor(parts: MachinesParts) {
     this.#parts = parts
     parts.broker.onLink((link) => {
+      this.#linkedAt = Date.now()
       this.#listen(link)
       void this.tick()
     })
   }
 
-  status(): Pick<Status, 'machines'> & { readonly broker: BrokerStatus } {
+  status(): Pick<Status, 'machines'> & {
+    readonly broker: BrokerStatus
+    readonly agentFaults: readonly AgentFault[]
+  } {
     const { broker, redelivered, notOffered } = this.#parts
     this.#forget()
     const isStranger = this.#strangerAt !== undefined && Date.now() - this.#strangerAt < goneMs
@@ -101,8 +97,40 @@ export class Machines {
         ...(broker.link && this.#waiting !== undefined && { waiting: this.#waiting }),
         redelivered: redelivered(),
       },
-      machines: [...this.#seen.values()].toSorted((a, b) => a.name.localeCompare(b.name)),
+      machines: [...this.#seen.values()]
+        .toSorted((a, b) => a.name.localeCompare(b.name))
+        .map(({ faults: _faults, agents: all, ...machine }) => ({
+          ...machine,
+          agents: all.map(({ settings: _settings, ...agent }) => agent),
+        })),
+      agentFaults: this.#agentFaults(),
     }
+  }
+
+  /** True once machines had time to introduce themselves, and none of them runs this agent. */
+  isMissing(agent: string): boolean {
+    this.#forget()
+    return (
+      this.#isSettled() &&
+      ![...this.#seen.values()].some(({ agents }) => agents.some(({ name }) => name === agent))
+    )
+  }
+
+  /** What this receiver finds, or what receivers tell this worker. */
+  #agentFaults(): AgentFault[] {
+    const { role, needed, identity } = this.#parts
+    const seen = [...this.#seen.values()]
+    if (role !== 'worker') return this.#isSettled() ? findAgentFaults(needed(), seen) : []
+    const told = seen.flatMap(({ faults = [] }) => faults)
+    // Nothing is heard before the identity is read.
+    if (told.length === 0) return []
+    const { name } = identity()
+    const own = told.filter(({ machine }) => machine === undefined || machine === name)
+    return [...new Map(own.map((fault) => [JSON.stringify(fault), fault])).values()]
+  }
+
+  #isSettled(): boolean {
+    return this.#parts.broker.link !== undefined && Date.now() - this.#linkedAt > settleMs
   }
 
   /** True while a receiver is heard of that has a key of this machine. */
@@ -122,7 +150,8 @@ export class Machines {
     const { id, name } = identity()
     // Machines of older versions know a receiver as `door`.
     const role = this.#parts.role === 'receiver' ? 'door' : this.#parts.role
-    const self: Self = { name, role, version, agents: agents(), sentAt: Date.now() }
+    const faults = role === 'worker' ? {} : { faults: this.#agentFaults() }
+    const self: Self = { name, role, version, agents: [...agents()], sentAt: Date.now(), ...faults }
     broker.link?.nc.publish(machinesSubject, writeNote('machine', id, self, keys()))
   }
 
@@ -160,11 +189,11 @@ export class Machines {
         if (!self || (this.#seen.size >= maxMachines && !this.#seen.has(note.id))) return
         const { sentAt, ...machine } = self
         // It has not heard of this one yet.
-        const isNew = !this.#seen.has(note.id)
-        if (isNew) this.#report()
+        const known = this.#seen.get(note.id)
+        if (!known) this.#report()
         const seenAt = new Date(now).toISOString()
         this.#seen.set(note.id, { ...machine, seenAt, clockMs: sentAt - now })
-        if (isNew) this.#parts.heard()
+        if (namesOf(known) !== namesOf(machine)) this.#parts.heard()
       },
     })
   }
@@ -174,3 +203,6 @@ export class Machines {
     for (const [id, { seenAt }] of this.#seen) if (Date.parse(seenAt) < limit) this.#seen.delete(id)
   }
 }
+
+const namesOf = (machine: Pick<Seen, 'agents'> | undefined): string | undefined =>
+  machine?.agents.map(({ name }) => name).join(' ')

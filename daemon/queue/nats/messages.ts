@@ -144,6 +144,16 @@ const outcomeSchema = progressSchema.extend({
       message: z.string(),
       hint: z.string().optional(),
       localDetail: z.string().optional(),
+      /** The provider becomes part of a command for the owner. */
+      about: z
+        .object({
+          provider: z
+            .string()
+            .regex(/^[\w.@-]{1,100}$/)
+            .optional(),
+        })
+        .optional()
+        .catch(undefined),
     })
     .optional(),
   /** With an error: for a receiver that has lost its memory. */

@@ -1,4 +1,3 @@
-import type { Status } from '../../../shared/api.ts'
 import { parseQueueKeys } from '../../../shared/config/queue.ts'
 import { errorName } from '../../../shared/errors.ts'
 import type { Home } from '../../../shared/home/home.ts'
@@ -8,9 +7,11 @@ import type { ByteBudget } from '../../util/byte-budget.ts'
 import type { Engine } from '../../webhook/engine.ts'
 import { EventQueue } from '../event-queue.ts'
 import type { Job, Queue, QueueLimits, QueueResult, RemoteLoad } from '../queue.ts'
+import { neededAgents } from './agent-faults.ts'
 import { Broker, type QueueSettings, unavailable } from './broker.ts'
 import { Receiver } from './receiver.ts'
-import { type Identity, readIdentity, Machines } from './machines.ts'
+import { type Identity, readIdentity } from '../../util/identity.ts'
+import { Machines } from './machines.ts'
 import { Worker } from './worker.ts'
 
 export type NatsQueueParts = {
@@ -77,7 +78,11 @@ export class NatsQueue implements Queue {
       agents: () => this.#worker?.agents() ?? [],
       redelivered: () => this.#receiver?.answers.redelivered ?? 0,
       notOffered: () => this.#worker?.requests.notOffered(),
-      heard: () => this.#worker?.requests.changed(),
+      needed: () => neededAgents(current().config),
+      heard: () => {
+        this.#worker?.requests.changed()
+        this.#receiver?.noteMissing()
+      },
     })
     this.#receiver =
       role === 'worker'
@@ -89,6 +94,7 @@ export class NatsQueue implements Queue {
             memory,
             current,
             toJob: (...given) => current().runEvent.toJob(...given),
+            isMissing: (agent) => this.#machines.isMissing(agent),
           })
   }
 
@@ -163,7 +169,7 @@ export class NatsQueue implements Queue {
     await this.#broker.close()
   }
 
-  machines(): Pick<Status, 'broker' | 'machines'> {
+  machines(): ReturnType<NonNullable<Queue['machines']>> {
     return this.#machines.status()
   }
 

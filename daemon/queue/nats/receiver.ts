@@ -10,6 +10,7 @@ import type { Engine } from '../../webhook/engine.ts'
 import type { AcceptedEvent } from '../../webhook/events/accepted-event.ts'
 import { duplicateEnd } from '../../webhook/events/runner.ts'
 import type { Job, QueueResult } from '../queue.ts'
+import { describeMissing } from './agent-faults.ts'
 import { Answers, type AnswersParts } from './answers.ts'
 import { type Link, runsStream, terminatedSubject, toRunSubject } from './broker.ts'
 import { removeStrayAnswers, RunConsumers } from './consumers.ts'
@@ -26,6 +27,8 @@ import { BoundedMap } from '../../util/collections.ts'
 type ReceiverParts = Omit<AnswersParts, 'settled'> & {
   readonly budget: ByteBudget
   readonly current: () => Pick<Engine, 'config' | 'runEvent'>
+  /** True where no machine runs this agent. */
+  readonly isMissing: (agent: string) => boolean
 }
 
 const dayMs = 86_400_000
@@ -49,6 +52,8 @@ export class Receiver {
   readonly #failed = new BoundedMap<string, string>(maxFailed)
   /** Runs that the broker has lost, and when to publish them again. */
   readonly #lost = new Map<string, { readonly at: number; readonly messageId: string }>()
+  /** Events that are told that no machine runs their agent. */
+  readonly #untaken = new Set<string>()
   #isDraining = false
   /** The broker has lost runs that this process has not looked for. */
   #hasLost = false
@@ -149,6 +154,7 @@ export class Receiver {
     const now = Date.now()
     void this.consumers.ensure()
     void this.#held.tick()
+    this.noteMissing()
     const { link } = broker
     if (link) void removeStrayAnswers(link).catch(() => undefined)
     // A list: what fails is added again.
@@ -175,6 +181,20 @@ export class Receiver {
     }
   }
 
+  /** Tells events for whose agent there is no machine, and those for which there is one now. */
+  noteMissing(ids: Iterable<string> = this.#waiting.keys()): void {
+    const { memory, isMissing } = this.#parts
+    for (const id of ids) {
+      const { state, agent } = memory.events.record(id) ?? {}
+      if (state !== 'queued' || !agent || isMissing(agent) === this.#untaken.has(id)) continue
+      if (this.#untaken.delete(id)) memory.events.update(id, { detail: undefined })
+      else {
+        this.#untaken.add(id)
+        memory.events.update(id, { detail: describeMissing(agent) })
+      }
+    }
+  }
+
   async #add(job: Job): Promise<QueueResult> {
     const { event, isReady } = job
     if (this.#isDraining)
@@ -197,6 +217,7 @@ export class Receiver {
       })
     const publishing = this.#publish(id, event, this.#toMessageId(job)).then((result) => {
       if (result === 'queued') job.accepted?.()
+      this.noteMissing([id])
       return result
     })
     this.#publishing.set(id, publishing)
@@ -241,6 +262,7 @@ export class Receiver {
         else if (isCancelled(signal)) this.cancel(id)
         else if (events.record(id)?.state === 'queued') events.update(id, { detail: undefined })
         this.#held.release(id)
+        this.noteMissing([id])
         return
       } catch (error) {
         if (!(error instanceof DoorwardError)) throw error
@@ -267,6 +289,7 @@ export class Receiver {
     if (!isFinal(state)) return
     this.#held.release(id)
     this.#waiting.delete(id)
+    this.#untaken.delete(id)
     if (state !== 'failed' && state !== 'dropped') return
     const { delivery } = this.#parts.memory.kept.get(id) ?? {}
     if (delivery) this.#failed.set(toDeliveryName(delivery), id)

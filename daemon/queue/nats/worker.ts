@@ -13,9 +13,10 @@ import { isUnfencedFor } from '../../webhook/events/control.ts'
 import { toRunInput } from '../../webhook/events/ask.ts'
 import { describeAnswer } from '../../webhook/events/run-to-end.ts'
 import type { EventQueue } from '../event-queue.ts'
+import { type MachineWithSettings, toSettings } from './agent-faults.ts'
 import { type Broker, cancelSubject, doneSubject, type Link, progressSubject } from './broker.ts'
-import { type Held, keepWorking } from './answers.ts'
-import type { Identity } from './machines.ts'
+import { type Held, keepWorking } from './keep-working.ts'
+import type { Identity } from '../../util/identity.ts'
 import { type Outcome, readNote, type Run, writeDone, writeNote } from './messages.ts'
 import { RunRequests, type RunRequestsParts } from './run-requests.ts'
 
@@ -88,12 +89,13 @@ export class Worker {
   }
 
   /** What this machine says of its agents. */
-  agents(): { readonly name: string; readonly running: number; readonly free: number }[] {
+  agents(): MachineWithSettings['agents'] {
     const { agents, gateway } = this.#parts.current().config
     const free = gateway.queue.concurrency - this.#running.size
-    return [...agents].map(([name, { concurrency }]) => {
+    return [...agents].map(([name, agent]) => {
       const running = this.#runningOf(name)
-      return { name, running, free: Math.max(0, Math.min(free, concurrency - running)) }
+      const ofAgent = Math.max(0, Math.min(free, agent.concurrency - running))
+      return { name, running, free: ofAgent, settings: toSettings(agent) }
     })
   }
 

@@ -36,6 +36,7 @@ describe('doctor: several machines', () => {
       'warning',
     ])
     assert.deepEqual(found({ machines: [] })[1], ['machines', 'warning'])
+    assert.deepEqual(found({ agentFaults: [{ agent: 'slow' }] })[2], ['agents', 'warning'])
     assert.deepEqual(found({ broker: undefined }), [['broker', 'warning']])
   })
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import { DoorwardError } from '../../../../shared/errors.ts'
-import { readIdentity } from '../../../../daemon/queue/nats/machines.ts'
+import { readIdentity } from '../../../../daemon/util/identity.ts'
 import { writeNote } from '../../../../daemon/queue/nats/messages.ts'
 import {
   newKey,

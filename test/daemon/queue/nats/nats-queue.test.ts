@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { jetstream } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import { DoorwardError } from '../../../../shared/errors.ts'
-import { readIdentity } from '../../../../daemon/queue/nats/machines.ts'
+import { readIdentity } from '../../../../daemon/util/identity.ts'
 import { readNote, writeDone, writeNote } from '../../../../daemon/queue/nats/messages.ts'
 import {
   newKey,
