@@ -44,7 +44,11 @@ describe('a machine or a connection that is lost', () => {
       lostAfter: '2s',
       role: 'receiver',
       agents: agents('["false"]'),
-      webhooks: 'webhooks:\n  - { path: /slow, agent: slow, prompt_template: "{{event.name}}" }\n',
+      webhooks: `
+webhooks:
+  - { path: /slow, agent: slow, prompt_template: "{{event.name}}" }
+  - { path: /newest, agent: slow, prompt_template: x, coalesce: { key: all, quiet: 1h } }
+`,
     })
     followed = await followEvents(receiver)
   })
@@ -59,12 +63,12 @@ describe('a machine or a connection that is lost', () => {
     for (const name of workers.keys()) await endWorker(name)
   })
 
-  const post = async (name: string) => {
+  const post = async (name: string, path = '/slow') => {
     const headers = {
       'content-type': 'application/json',
       'x-github-delivery': name,
     }
-    return send(`${receiver.url}/slow`, {
+    return send(`${receiver.url}${path}`, {
       headers,
       body: JSON.stringify({ name }),
     })
@@ -139,6 +143,8 @@ describe('a machine or a connection that is lost', () => {
     const refused = await post('refused')
     assert.equal(refused.status, 503)
     assert.ok(Number(refused.headers['retry-after']) > 0)
+    // Also for a rule with `coalesce`, whose event would wait.
+    assert.equal((await post('waits for a newer one', '/newest')).status, 503)
     await broker.start()
     await startWorker('first')
     const runs = [await runOf('first'), await runOf('first')]
