@@ -89,7 +89,9 @@ webhooks:
     untilFinished(receiver, await post(path, payload))
   const status = (daemon: RunningDaemon) => daemon.client.get<Status>('/status')
   const workerName = async () =>
-    (await status(receiver)).machines?.find(({ role }) => role === 'worker')?.name ?? ''
+    (await status(receiver)).machines?.find(({ agents: all }) =>
+      all.some(({ name }) => name === 'review'),
+    )?.name ?? ''
   /** The problem of that code, once both machines tell it. */
   const untilTold = async (code: string): Promise<StatusProblem[]> => {
     for (;;) {
