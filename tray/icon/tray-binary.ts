@@ -96,9 +96,9 @@ export type TrayProgram = 'packaged' | 'own'
 
 /**
  * Which of the two to try, in this order. On Linux the packaged program needs an x86-64 processor, an X
- * display and GTK; the tray itself needs a session bus with a StatusNotifierItem panel. On Plasma that panel
- * is always there, and opens a submenu of the packaged program off the screen at first. The variable
- * `DOORWARD_TRAY_PROGRAM=own` or `packaged` chooses one.
+ * display and GTK; the tray itself needs a session bus with a StatusNotifierItem panel, which Plasma and MATE
+ * always have. Plasma opens a submenu of the packaged program off the screen at first, and MATE 1.26 does not
+ * draw its icon. The variable `DOORWARD_TRAY_PROGRAM=own` or `packaged` chooses one.
  */
 export const trayProgramsFor = (
   platform: NodeJS.Platform,
@@ -109,6 +109,7 @@ export const trayProgramsFor = (
   const wanted = env['DOORWARD_TRAY_PROGRAM']
   if (wanted === 'own' || wanted === 'packaged') return [wanted]
   if (arch !== 'x64' || !env['DISPLAY']) return ['own']
-  const isPlasma = (env['XDG_CURRENT_DESKTOP'] ?? '').split(':').includes('KDE')
-  return isPlasma ? ['own', 'packaged'] : ['packaged', 'own']
+  const desktops = (env['XDG_CURRENT_DESKTOP'] ?? '').split(':')
+  const isBetterOwn = desktops.includes('KDE') || desktops.includes('MATE')
+  return isBetterOwn ? ['own', 'packaged'] : ['packaged', 'own']
 }

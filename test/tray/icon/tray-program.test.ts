@@ -8,6 +8,8 @@ describe('the programs for the icon', () => {
     ['Wayland alone', 'linux', 'x64', { WAYLAND_DISPLAY: 'wayland-0' }, ['own']],
     ['an empty DISPLAY', 'linux', 'x64', { DISPLAY: '' }, ['own']],
     ['Plasma', 'linux', 'x64', { ...display, XDG_CURRENT_DESKTOP: 'KDE' }, ['own', 'packaged']],
+    ['MATE', 'linux', 'x64', { ...display, XDG_CURRENT_DESKTOP: 'MATE' }, ['own', 'packaged']],
+    ['GNOME', 'linux', 'x64', { ...display, XDG_CURRENT_DESKTOP: 'GNOME' }, ['packaged', 'own']],
     ['an ARM processor', 'linux', 'arm64', display, ['own']],
     ['macOS', 'darwin', 'arm64', {}, ['packaged']],
     ['Windows', 'win32', 'x64', {}, ['packaged']],
