@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict'
+import { join } from 'node:path'
 import type { EventDetail } from '../../../../shared/api.ts'
+import { resolveHome } from '../../../../shared/home/home.ts'
 import { readSample } from '../../../../shared/samples.ts'
 import { schemeNames } from '../../../../shared/signatures/presets.ts'
 import { specialPresets } from '../../../../shared/signatures/special-presets.ts'
 import { type RunningDaemon, startDaemon } from '../../../support/daemon/daemon.ts'
 import { publicUrl, senders } from '../../../support/servers/senders.ts'
-import { run } from '../../support/cli.ts'
+import { temporaryFolder } from '../../../support/temporary.ts'
+import { run, stopStarted } from '../../support/cli.ts'
 
 /** Where `webhook send` can do what the sender does. */
 const signable = schemeNames.filter(
@@ -166,6 +169,24 @@ describe('cli: webhook send', () => {
       if (hasId) assert.ok(deliveryId, sample)
     }
   }).timeout(60_000)
+
+  it('makes the home and starts the daemon where there is neither', async () => {
+    const home = resolveHome(join(await temporaryFolder(), 'home'))
+    const sample = ['--sample', 'github:pull_request.opened', '--wait']
+    try {
+      const { code, stdout, stderr } = await run(
+        ['webhook', 'send', '/webhook/github', ...sample],
+        {
+          home,
+        },
+      )
+      assert.equal(code, 0, stderr)
+      assert.match(stderr, /^started the daemon /m)
+      assert.match(stdout, /A pull request was opened in/)
+    } finally {
+      await stopStarted(home)
+    }
+  })
 
   it('names the samples that one was begun with, or the nearest', () => {
     for (const [wanted, hint] of [
