@@ -179,7 +179,10 @@ export const createSenders = ({
     tokenEnv: string | undefined,
     provider: string | undefined,
   ): TokenSource => ({ target, tokenEnv, provider, env, access })
-  const githubToken = token('github', github.token_env, github.login ?? 'github')
+  const githubToken = {
+    ...token('github', github.token_env, github.login ?? 'github'),
+    isDefault: github.token_env === undefined && github.login === undefined,
+  }
   const githubApi = createGithubApi(github.api_url, githubToken)
   const gitlabToken = token('gitlab', gitlab.token_env, gitlab.login ?? 'gitlab')
   const needs = needsOf(githubToken, ['repo', 'public_repo'])

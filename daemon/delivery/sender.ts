@@ -23,6 +23,8 @@ export type AgentReply = {
   /** Whether a pull request may change the workflows of GitHub Actions. */
   readonly allowsWorkflows?: boolean
   readonly publish?: PublishSettings | undefined
+  /** The login of the bot that answers at GitHub, where the configuration names no other. */
+  readonly bot?: string | undefined
 }
 
 /** The code that the agent saw, and what it changed there. */

@@ -12,6 +12,8 @@ export type TokenSource = {
   readonly env: NodeJS.ProcessEnv
   readonly access: Tokens['access']
   readonly grant?: Grant
+  /** Nobody has chosen the login. */
+  readonly isDefault?: boolean
 }
 
 /** What the token of a bot is for: one repository (`owner/name`), and the permissions of one step. */

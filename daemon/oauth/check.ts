@@ -131,10 +131,13 @@ export const listNeededLogins = (
     const { anyOf: others = [], by: users = new Set<string>() } = needed.get(provider) ?? {}
     needed.set(provider, { anyOf: anyOf.length > 0 ? anyOf : others, by: users.add(by) })
   }
-  for (const { agent, agentName, targets } of enabledRules(config)) {
+  const { token_env: tokenEnv, login } = config.gateway.targets.github
+  for (const { agent, agentName, targets, bot } of enabledRules(config)) {
     for (const { kind } of targets) {
       const token = isSent(kind) ? senders[kind].needs : undefined
-      if (token) need(token.provider, `target ${kind}`, token.anyOf)
+      const isOfBot = token?.provider === 'github' && tokenEnv === undefined && !login && bot
+      if (isOfBot) need(bot, `target ${kind}`, [])
+      else if (token) need(token.provider, `target ${kind}`, token.anyOf)
     }
     for (const provider of getProviders('env' in agent ? (agent.env ?? {}) : {}))
       need(provider, `agent ${agentName}`, [])

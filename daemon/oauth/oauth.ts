@@ -1,4 +1,5 @@
 import type { Router } from '@koa/router'
+import type { BotSummary } from '../../shared/api-bots.ts'
 import type { AccessToken, ProviderSummary, StatusProblem, TokenSummary } from '../../shared/api.ts'
 import { gitHosts } from '../../shared/config/git-hosts.ts'
 import { getProviderName } from '../../shared/config/name-forms.ts'
@@ -126,7 +127,8 @@ export class OAuth implements Tokens {
   }
 
   async tokens(): Promise<TokenSummary[]> {
-    return listTokens(this.#dependencies)
+    const bots = await this.bots.list()
+    return [...(await listTokens(this.#dependencies)), ...bots.map(toTokenSummary)]
   }
 
   async providers(): Promise<ProviderSummary[]> {
@@ -178,3 +180,14 @@ export class OAuth implements Tokens {
     return this.#tokens.allUnsaved()
   }
 }
+
+/** A bot as a login: its tokens are minted for each step. */
+const toTokenSummary = ({ login, name, createdAt }: BotSummary): TokenSummary => ({
+  provider: login,
+  status: 'ok',
+  account: { id: name, name: `${name}[bot]` },
+  scopes: [],
+  expiresAt: null,
+  refreshable: true,
+  obtainedAt: createdAt,
+})

@@ -67,6 +67,8 @@ export type Rule = {
   readonly allowsWorkflows: boolean
   /** Who makes the commit of a pull request, and what it is opened with. */
   readonly publish?: PublishSettings
+  /** The login of the bot whose deliveries it takes: used at GitHub where no other is named. */
+  readonly bot?: string
   /** How many of its events may run in an hour or a day. */
   readonly maxRuns: Rate | undefined
   readonly acceptsRisk: boolean

@@ -11,6 +11,7 @@ import {
   toRule,
   type WebhookContext,
 } from './rule.ts'
+import { formatLogin } from './name-forms.ts'
 import { checkDescribedFields, namesEvent, readDescribed } from './described-fields.ts'
 import { checkSenderFields } from './sender-fields.ts'
 import { checkSignatureFields, findSignatureHeaders, readScheme } from './signature-fields.ts'
@@ -260,8 +261,16 @@ const toWebhook = (entry: WebhookEntry, rules: Webhook['rules']): Webhook => {
     rateLimit: entry.rate_limit,
     ...(entry.source && { source: toSource(entry.source, entry.path) }),
     ...(catchUp && { catchUp }),
-    rules,
+    rules: rules.map((rule) => withBot(rule, entry.source?.app)),
   }
+}
+
+/** What a bot is told of, it answers and fetches itself. */
+const withBot = (rule: Rule, app: string | undefined): Rule => {
+  if (app === undefined) return rule
+  const bot = formatLogin({ provider: 'github', account: app })
+  const { workspace } = rule
+  return { ...rule, bot, workspace: workspace && { ...workspace, login: workspace.login ?? bot } }
 }
 
 const getScheme = (entry: WebhookEntry): SignatureScheme => {

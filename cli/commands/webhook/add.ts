@@ -8,6 +8,7 @@ import { toScheme } from '../../../shared/signatures/described.ts'
 import { secretFault } from '../../../shared/signatures/secrets.ts'
 import { writeFileAtomic } from '../../../shared/home/files.ts'
 import { addEntry, printEntry } from '../../config-edit/add-entry.ts'
+import { addRule } from '../../config-edit/add-rule.ts'
 import { withConfigLock } from '../../../shared/home/lock.ts'
 import { type OpenConfig, openConfig } from '../../config-edit/open-config.ts'
 import type { Context } from '../../context.ts'
@@ -26,8 +27,9 @@ import {
   type WebhookAddOptions,
   type WebhookPreset,
 } from './presets.ts'
+import { findBotEntry, findBotOf } from './bot-of.ts'
 import { chooseReviewer, equipReviewer } from './review-recipe.ts'
-import { webhookEntry } from './webhook-entry.ts'
+import { ruleEntry, webhookEntry } from './webhook-entry.ts'
 
 /**
  * Adds a webhook to `webhooks.yaml` with a secret in `.env`, and prints what is left to do at the sender.
@@ -44,7 +46,8 @@ export const addWebhook = async (
   const reviewer = preset.recipe && !options.agent ? await askReviewer(home, terminal) : undefined
   const written = await withConfigLock(home, async () => {
     const opened = await openConfig(home)
-    const chosen = { ...options, ...(reviewer !== undefined && { agent: reviewer }), yes }
+    const given = { ...options, ...(reviewer !== undefined && { agent: reviewer }), yes }
+    const chosen = preset.recipe ? { ...given, ...findBotEntry(opened, options) } : given
     const webhook = newWebhook(preset, chosen, [...opened.config.agents.keys()])
     if (!options.print) return writeEntry(home, opened, { webhook, preset, options })
     printEntry(terminal, { path: webhook.path }, webhookEntry(webhook, preset))
@@ -79,7 +82,12 @@ export const addWebhook = async (
   terminal.say(
     nextSteps(
       report,
-      { preset, hasConsent: yes, verifyEnv: verifyEnvOf(webhook) },
+      {
+        preset,
+        hasConsent: yes,
+        verifyEnv: verifyEnvOf(webhook),
+        bot: findBotOf(webhook.path, open),
+      },
       home.env,
       isPublic,
       terminal.columns,
@@ -111,12 +119,11 @@ export const writeEntry = async (
   found: OpenConfig,
   { webhook, preset, options }: ToWrite,
 ) => {
-  refuseDouble(webhook.path, found)
+  const isOfBot = preset.recipe !== undefined && findBotOf(webhook.path, found) !== undefined
+  if (!isOfBot) refuseDouble(webhook.path, found)
   const open = await withAgentOfName(found, webhook.agent)
   const file = open.file('webhooks')
-  const { webhooks = [] } = (file.value ?? {}) as { webhooks?: unknown[] | null }
-  const { lines, value } = webhookEntry(webhook, preset)
-  const added = addEntry(file.text, 'webhooks', { lines, expected: [...(webhooks ?? []), value] })
+  const added = isOfBot ? withRule(open, webhook, preset) : withEntry(open, webhook, preset)
   open.check('webhooks', added.text)
   const equipment = preset.recipe && (await equipReviewer(webhook.agent, open))
   if (equipment?.text !== undefined) open.check('agents', equipment.text)
@@ -137,6 +144,22 @@ export const writeEntry = async (
     throw error
   }
   return { open, webhook, file, added, secret, isNew, equipment, isNewAgent: open !== found }
+}
+
+const withEntry = (open: OpenConfig, webhook: NewWebhook, preset: WebhookPreset) => {
+  const { text, value: before } = open.file('webhooks')
+  const { webhooks } = (before ?? {}) as { webhooks?: unknown[] | null }
+  const { lines, value } = webhookEntry(webhook, preset)
+  return addEntry(text, 'webhooks', { lines, expected: [...(webhooks ?? []), value] })
+}
+
+/** In the entry of the bot, which takes the deliveries of all its repositories. */
+const withRule = (open: OpenConfig, webhook: NewWebhook, preset: WebhookPreset) => {
+  const index = open.config.webhooks.findIndex(({ path }) => path === webhook.path)
+  const names = (open.config.webhooks[index]?.rules ?? []).map(({ name }) => name)
+  const [repository] = webhook.filter['repository.full_name'] ?? []
+  const name = names.includes('review') ? `review-${repository?.split('/')[1] ?? '2'}` : 'review'
+  return addRule(open.file('webhooks').text, index, ruleEntry(webhook, preset, name))
 }
 
 type ToWrite = {
@@ -234,6 +257,8 @@ const secretFor = async (
 type ToTell = {
   readonly preset: WebhookPreset
   readonly hasConsent: boolean
+  /** The bot that got the rule. */
+  readonly bot: string | undefined
   readonly verifyEnv: string | undefined
 }
 
@@ -245,7 +270,7 @@ const verifyEnvOf = ({ fields }: NewWebhook): string | undefined => {
 
 const nextSteps = (
   { path, secretEnv, secretState }: Report,
-  { preset, hasConsent, verifyEnv }: ToTell,
+  { preset, hasConsent, verifyEnv, bot }: ToTell,
   envFile: string,
   isPublic: boolean,
   columns: number | undefined,
@@ -277,7 +302,8 @@ const nextSteps = (
       ? `try it: doorward webhook send ${path} --sample ${preset.sample} --wait`
       : `see what its events contain: doorward webhook learn ${path}`,
   ]
-  return toStepText(preset.recipe ? reviewSteps(path, isPublic) : steps, columns)
+  const recipe = bot === undefined ? reviewSteps(path, isPublic) : botSteps(bot, path)
+  return toStepText(preset.recipe ? recipe : steps, columns)
 }
 
 /** A sample is not sent: that would review the pull request in it. */
@@ -285,6 +311,12 @@ const reviewSteps = (path: string, isPublic: boolean): string[] => [
   `see what it would do: doorward webhook explain ${path} --sample github:pull_request.opened`,
   'a login that fetches the code and posts the review: doorward oauth import gh',
   `the hook at GitHub${isPublic ? '' : ', without a tunnel'}: doorward webhook connect github OWNER/REPO --path ${path}${isPublic ? '' : ' --poll'}`,
+]
+
+const botSteps = (bot: string, path: string): string[] => [
+  `see what it would do: doorward webhook explain ${path} --sample github:pull_request.opened`,
+  `the repositories in which it works: doorward bot install ${bot}`,
+  'then open a pull request there',
 ]
 
 const tunnelStep = 'a tunnel to server.public_port: doorward tunnel'

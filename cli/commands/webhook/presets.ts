@@ -175,6 +175,10 @@ export type WebhookAddOptions = {
   readonly tokenIn?: string
   /** Other fields of the entry, as `issuer=https://…`. */
   readonly field?: readonly string[]
+  /** The bot that gets the rule of a recipe, by its slug; false for none. */
+  readonly bot?: string | false
+  /** The repository of a bot to which the rule is limited. */
+  readonly repo?: string
   /** The consent of the owner. */
   readonly yes?: boolean
   readonly print?: boolean
@@ -212,7 +216,10 @@ export const newWebhook = (
     path,
     agent: options.agent ?? onlyAgent(agents),
     on: isReview ? (options.on ?? on) : chooseEvents(on, options),
-    filter: parseFilter(options.filter ?? (isReview ? ['pull_request.draft=false'] : [])),
+    filter: parseFilter([
+      ...(options.repo === undefined ? [] : [`repository.full_name=${options.repo}`]),
+      ...(options.filter ?? (isReview ? ['pull_request.draft=false'] : [])),
+    ]),
     deliverTo: options.deliverTo ?? [isReview ? reviewTarget : 'notify:desktop'],
     prompt: options.prompt ?? readPrompt(isReview ? 'github-review' : preset.scheme),
     secretEnv,

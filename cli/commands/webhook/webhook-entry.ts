@@ -59,6 +59,20 @@ const fieldLines = (name: string, value: EntryField): string[] => {
   return [`${name}:`, ...lines]
 }
 
+/** The rule of a recipe by itself, for an entry that has others or none. */
+export const ruleEntry = (
+  webhook: NewWebhook,
+  preset: WebhookPreset,
+  name: string,
+): { readonly lines: string[]; readonly value: Readonly<Record<string, unknown>> } => {
+  const { lines, value } = toFields(webhook, preset)
+  const { agent } = webhook
+  return {
+    lines: [`- name: ${yamlText(name)}`, ...indent([`agent: ${yamlText(agent)}`, ...lines], 2)],
+    value: { name, agent, ...value },
+  }
+}
+
 const indent = (lines: readonly string[], columns: number): string[] =>
   lines.map((line) => (line === '' ? '' : `${' '.repeat(columns)}${line}`))
 

@@ -34,6 +34,9 @@ export const addWebhookCommands = (webhook: Command): void => {
       'a field of the entry, as issuer=… or claims.sub=…; repeatable',
       listed,
     )
+    .option('--bot <name>', 'github-review: the bot that reviews (default: the only one)')
+    .option('--no-bot', 'github-review: your own login reviews')
+    .option('--repo <owner/name>', 'github-review: only pull requests of this repository')
     .option('--yes', 'asana: keep the secret it sends; aws-sns: confirm the subscription')
     .option('--print', 'print the entry, write nothing')
     .action(run(async () => (await import('./add.ts')).addWebhook))

@@ -38,6 +38,8 @@ type Step = {
   readonly hints?: Hints
   /** What the step needs, for the token of a bot. */
   readonly grant?: Grant
+  /** The bot of the rule, which answers where the configuration names no login and no token. */
+  readonly bot?: string | undefined
 }
 
 /** Calls with requests that have the token of the target, and with the token. */
@@ -61,10 +63,11 @@ export const createGithubApi = (apiUrl: string | undefined, token: TokenSource):
 const createCall =
   (apiUrl: string | undefined, token: TokenSource) =>
   async <Value>(
-    { attempt, hints = {}, grant }: Step,
+    { attempt, hints = {}, grant, bot = token.provider }: Step,
     call: (request: GithubRequest, accessToken: string) => Promise<Value>,
-  ): Promise<Value> =>
-    withToken({ ...token, ...(grant && { grant }) }, async (accessToken) => {
+  ): Promise<Value> => {
+    const provider = token.isDefault ? bot : token.provider
+    return withToken({ ...token, provider, ...(grant && { grant }) }, async (accessToken) => {
       const request: GithubRequest = async (path, { body, method, handles = [] } = {}) => {
         const response = await requestTarget(new URL(`${apiUrl ?? githubApiUrl}${path}`), {
           target: github,
@@ -83,6 +86,7 @@ const createCall =
       }
       return call(request, accessToken)
     })
+  }
 
 const toFailure = (
   response: TargetResponse,

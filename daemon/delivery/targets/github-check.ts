@@ -29,7 +29,7 @@ export const createGithubCheck = (
     const mark = marks.markFor(reply.eventId, 1, summary)
     const commit = `/repos/${repository}/commits/${sha}`
     const grant = { repository, permissions: { checks: 'write' } } as const
-    return api({ attempt, hints, grant }, async (request) => {
+    return api({ attempt, hints, grant, bot: reply.bot }, async (request) => {
       const list = {
         path: `${commit}/check-runs?check_name=${encodeURIComponent(name)}&filter=all`,
         what: 'check runs',

@@ -36,7 +36,7 @@ export const createGithubReview = (api: GithubApi, marks: CommentMarks): Sender 
       return { sign: marks.markFor(reply.eventId, part, body), body }
     }
     const grant = { repository, permissions: { pull_requests: 'write' } } as const
-    return api({ attempt, hints, grant }, async (request) => {
+    return api({ attempt, hints, grant, bot: reply.bot }, async (request) => {
       const moved = comments.length > 0 && (await hasMoved(request, pull, reply.code?.head))
       const patches =
         comments.length > 0 && !moved

@@ -24,7 +24,7 @@ export const createGithub = (api: GithubApi, marks: CommentMarks): Sender => ({
     const body = marks.toBody(mark, text)
     // A pull request is an issue too: either permission lets a bot comment.
     const grant = { repository, permissions: { issues: 'write', pull_requests: 'write' } } as const
-    return api({ attempt, hints, grant }, async (request) => {
+    return api({ attempt, hints, grant, bot: reply.bot }, async (request) => {
       const find = async (query: string, test: (body: string) => boolean) =>
         findListed(request, { path: `${comments}?${query}`, what: 'comments' }, (comment) =>
           test(textAt(comment, 'body') ?? ''),

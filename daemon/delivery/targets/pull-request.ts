@@ -45,7 +45,7 @@ export const createPullRequest = (
     const at = { cwd: gitDir, gitDir, signal: attempt.signal }
     const { commit: commitSettings = {}, pullRequest = {} } = reply.publish ?? {}
     const grant = { repository: name, permissions: toPermissions(reply) }
-    return api({ attempt, hints, grant }, async (request, token) => {
+    return api({ attempt, hints, grant, bot: reply.bot }, async (request, token) => {
       const commit = await withAuthor(git, at, checked, commitSettings, async () =>
         readLogin(request, gitOrigin),
       )

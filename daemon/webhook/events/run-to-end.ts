@@ -135,8 +135,8 @@ const createBringToTargets =
       if (result.state === 'waiting') change({ targets: results })
     }
     const { rule, subject } = known
-    const { path, allowsWorkflows, publish } = webhook
-    const seen = { code, allowsWorkflows, publish }
+    const { path, allowsWorkflows, publish, bot } = webhook
+    const seen = { code, allowsWorkflows, publish, bot }
     const title = subject?.title
     const answered = {
       eventId: id,

@@ -60,7 +60,7 @@ describe('a newcomer with a repository and a model', () => {
     )
     const added = await doorward('webhook', 'add', 'github-review')
     assert.match(added, /agent +model\n +sees the diff alone: an agent of kind openai has no tools/)
-    assert.match(added, /doorward oauth login github/)
+    assert.match(added, /doorward oauth import gh/)
     await doorward('daemon', 'start')
     assert.match(await doorward('config', 'check'), /ok: 1 webhook with 1 rule, 2 agents/)
 

@@ -74,7 +74,7 @@ const makeTemplate = async () => {
  * below `/api/` are those of the server at `api`.
  */
 export const startGitServer = async (
-  password: string | undefined,
+  password: string | ((given: string) => boolean) | undefined,
   name = 'repository',
   api?: string,
 ): Promise<GitServer> => {
@@ -103,7 +103,9 @@ export const startGitServer = async (
     const login = basic && Buffer.from(basic, 'base64').toString()
     requests.push(`${asked.method} ${asked.url}`)
     if (login) logins.push(login)
-    if (password !== undefined && !login?.endsWith(`:${password}`)) {
+    const given = login?.slice(login.indexOf(':') + 1) ?? ''
+    const isRight = typeof password === 'function' ? password(given) : given === password
+    if (password !== undefined && !isRight) {
       response.writeHead(401, { 'www-authenticate': 'Basic realm="git"' }).end()
       return
     }

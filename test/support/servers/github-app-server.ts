@@ -428,11 +428,11 @@ const refuseManifest = (text: string, apps: readonly StandInApp[]): string | und
   return undefined
 }
 
-const toItem = ({ id, guid, event, at, status }: StandInDelivery) => ({
+const toItem = ({ id, guid, event, at, status, payload }: StandInDelivery) => ({
   id,
   guid,
   event,
-  action: null,
+  action: payload['action'] ?? null,
   delivered_at: at,
   status: status === 0 ? 'failed to connect to host' : 'OK',
   status_code: status,

@@ -16,7 +16,7 @@ export type PullRequestScene = {
 
 /** Starts them. `token` is that of the login; these files are on the branch main. */
 export const startPullRequest = async (
-  token: string,
+  token: string | ((given: string) => boolean),
   files: GitFiles = {},
 ): Promise<PullRequestScene> => {
   const github = await startGithubServer()

@@ -1,0 +1,45 @@
+import { toBotSecretName } from '../../../shared/api-bots.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
+import { didYouMean, toPlainLine } from '../../../shared/text.ts'
+import type { OpenConfig } from '../../config-edit/open-config.ts'
+import type { WebhookAddOptions } from './presets.ts'
+
+/** The bot whose deliveries come to this path, by its slug. */
+export const findBotOf = (
+  path: string,
+  { config }: Pick<OpenConfig, 'config'>,
+): string | undefined => config.webhooks.find((webhook) => webhook.path === path)?.source?.app
+
+/**
+ * The entry that gets the rule of a recipe: that of the bot that is named, or of the only one. Undefined for an
+ * entry of its own. Throws `usage`.
+ */
+export const findBotEntry = (
+  { config }: Pick<OpenConfig, 'config'>,
+  { bot, path }: Pick<WebhookAddOptions, 'bot' | 'path'>,
+): Pick<WebhookAddOptions, 'path' | 'secretEnv'> | undefined => {
+  if (bot === false || (bot === undefined && path !== undefined)) return undefined
+  const bots = config.webhooks.flatMap((webhook) => {
+    const app = webhook.source?.app
+    return app === undefined ? [] : [{ app, path: webhook.path }]
+  })
+  const names = bots.map(({ app }) => app)
+  const wanted = bot?.replace(/^github@/, '')
+  const [only, ...more] = bots.filter(({ app }) => wanted === undefined || app === wanted)
+  if (only === undefined && wanted === undefined) return undefined
+  if (only === undefined)
+    throw new DoorwardError(
+      'usage',
+      `no webhook takes the deliveries of ${toPlainLine(wanted ?? '')}`,
+      {
+        hint:
+          didYouMean(wanted ?? '', names) ??
+          'doorward bot create github makes a bot and its webhook',
+      },
+    )
+  if (more.length > 0)
+    throw new DoorwardError('usage', 'there is more than one bot: choose one', {
+      hint: `--bot with one of ${names.join(', ')}, or --no-bot`,
+    })
+  return { path: only.path, secretEnv: toBotSecretName(only.app) }
+}
