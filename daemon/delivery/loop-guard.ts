@@ -170,14 +170,20 @@ export type CommentMarks = {
   readonly toBody: (mark: string, text: string) => string
   /** A hidden line after the mark, the same for each comment with this key. */
   readonly keyLine: (key: string) => string
+  /** A hidden line after the mark: the same first half for all texts of a rule, the second for one of them. */
+  readonly halvesLine: (rule: string, one: string) => string
   /** True for a body that this home wrote and no one has changed. */
   readonly isOwn: (body: string) => boolean
+  /** The event and the text of such a body. */
+  readonly read: (body: string) => { readonly eventId: string; readonly text: string } | undefined
   /** True for an event about a comment, a review or a check run of this home that no one has changed. */
   readonly isOwnComment: (payload: unknown) => boolean
 }
 
 const markStart = '<!-- doorward:'
 const markPattern = /^<!-- doorward:(evt_[0-9a-f]{18}):(\d{1,3}) ([\w-]{43}) -->\s*/
+
+const toKeyLine = (name: string): string => `<!-- doorward-key:${name} -->`
 
 /**
  * Our own comments on GitHub and GitLab. The mark is signed together with the text, with a key that only this
@@ -191,19 +197,22 @@ export const createCommentMarks = (apiToken: string): CommentMarks => {
       .update(`${eventId}\n${part}\n${text.replaceAll(/\s+/g, ' ').trim()}`)
       .digest('base64url')
 
-  const isOwn = (body: string): boolean => {
-    if (!body.startsWith(markStart)) return false
+  const read: CommentMarks['read'] = (body) => {
+    if (!body.startsWith(markStart)) return undefined
     const [mark, eventId, part, signature] = markPattern.exec(body) ?? []
-    if (mark === undefined || !eventId || !part || !signature) return false
-    return constantTimeEqual(signature, sign(eventId, part, body.slice(mark.length)))
+    if (mark === undefined || !eventId || !part || !signature) return undefined
+    const text = body.slice(mark.length)
+    return constantTimeEqual(signature, sign(eventId, part, text)) ? { eventId, text } : undefined
   }
+  const isOwn = (body: string): boolean => read(body) !== undefined
+  const nameOf = (text: string): string =>
+    createHmac('sha256', key).update(`key\n${text}`).digest('base64url')
 
   return {
     isOwn,
-    keyLine: (text) => {
-      const name = createHmac('sha256', key).update(`key\n${text}`).digest('base64url')
-      return `<!-- doorward-key:${name.slice(0, 16)} -->`
-    },
+    read,
+    keyLine: (text) => toKeyLine(nameOf(text).slice(0, 16)),
+    halvesLine: (rule, one) => toKeyLine(nameOf(rule).slice(0, 8) + nameOf(one).slice(0, 8)),
     markFor: (eventId, part, text) =>
       `${markStart}${eventId}:${part} ${sign(eventId, String(part), text)} -->`,
     toBody: (mark, text) => `${mark}\n${text}`,

@@ -221,7 +221,9 @@ const checkRule = (
     report(
       'update',
       'no target of this rule is github:, whose comments it edits',
-      'remove it, or write github:<owner>/<repo>#<number> in deliver_to',
+      targets.some(({ kind }) => kind === 'github-review' || kind === 'gitlab-review')
+        ? 'remove it: a review replaces the earlier one of its rule by itself'
+        : 'remove it, or write github:<owner>/<repo>#<number> in deliver_to',
     )
   if (fields.check_name !== undefined && !targets.some(({ kind }) => kind === 'github-check'))
     report(

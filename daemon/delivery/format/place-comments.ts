@@ -12,6 +12,8 @@ type DiffLine = {
   /** Its numbers in the old and in the new file. */
   readonly left: number | undefined
   readonly right: number | undefined
+  /** Empty also where only the kind of the line is known. */
+  readonly text: string
 }
 
 /** A comment on lines that its diff shows. */
@@ -96,6 +98,7 @@ export const listLines = (patch: string): ReadonlyMap<string, DiffLine> => {
       place,
       left: isLeft ? left : undefined,
       right: isRight ? right : undefined,
+      text: line.slice(1),
     }
     if (isLeft) lines.set(`LEFT ${left++}`, at)
     if (isRight) lines.set(`RIGHT ${right++}`, at)

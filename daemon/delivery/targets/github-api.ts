@@ -19,12 +19,12 @@ const maxResponseBytes = 16 * 1024 * 1024
 type RequestOptions = {
   /** Sends this, by POST unless `method` says otherwise; without it the request only reads. */
   readonly body?: object
-  readonly method?: 'PATCH'
+  readonly method?: 'PATCH' | 'PUT'
   /** Statuses that the caller handles: they do not throw. */
   readonly handles?: readonly number[]
 }
 
-/** One request below the base URL of the API. Throws `DeliveryError`, or `TokenRefused`. */
+/** One request below the base URL of the API, or to `/graphql`. Throws `DeliveryError`, or `TokenRefused`. */
 export type GithubRequest = (path: string, options?: RequestOptions) => Promise<TargetResponse>
 
 /** The way out of a status, for messages. */
@@ -49,13 +49,13 @@ export type GithubApi = {
     call: (request: GithubRequest, accessToken: string) => Promise<Value>,
   ): Promise<Value>
   /** What a response says that was made. */
-  readonly toMade: (what: string, response: TargetResponse) => Sent['made']
+  readonly toMade: (what: string, response: Pick<TargetResponse, 'json'>) => Sent['made']
 }
 
 export const createGithubApi = (apiUrl: string | undefined, token: TokenSource): GithubApi => {
   const server = toGitOrigin(apiUrl)
   return Object.assign(createCall(apiUrl, token), {
-    toMade: (what: string, { json }: TargetResponse) =>
+    toMade: (what: string, { json }: Pick<TargetResponse, 'json'>) =>
       toMade(what, textAt(json, 'html_url'), server),
   })
 }
@@ -69,7 +69,7 @@ const createCall =
     const provider = token.isDefault ? bot : token.provider
     return withToken({ ...token, provider, ...(grant && { grant }) }, async (accessToken) => {
       const request: GithubRequest = async (path, { body, method, handles = [] } = {}) => {
-        const response = await requestTarget(new URL(`${apiUrl ?? githubApiUrl}${path}`), {
+        const response = await requestTarget(toUrl(apiUrl, path), {
           target: github,
           ...(method && { method }),
           token: accessToken,
@@ -87,6 +87,10 @@ const createCall =
       return call(request, accessToken)
     })
   }
+
+/** GraphQL is beside the REST API: at api.github.com/graphql, or <host>/api/graphql. */
+const toUrl = (apiUrl = githubApiUrl, path: string): URL =>
+  new URL(`${path === '/graphql' ? apiUrl.replace(/\/api\/v3$/, '/api') : apiUrl}${path}`)
 
 const toFailure = (
   response: TargetResponse,

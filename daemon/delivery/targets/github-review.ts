@@ -9,15 +9,18 @@ import {
 } from '../format/place-comments.ts'
 import { type LineComment, parseAnswer } from '../format/review.ts'
 import type { CommentMarks } from '../loop-guard.ts'
-import type { Sender, Sent } from '../sender.ts'
+import { describeRepeated, ReviewMarks } from '../review-marks.ts'
+import type { Sender } from '../sender.ts'
 import { findListed, type GithubApi, type GithubRequest, type Hints } from './github-api.ts'
+import { findEarlier, listAll, retireEarlier } from './github-earlier.ts'
 
 /** GitHub lists 3,000 files of a pull request at most. */
 const maxFilePages = 30
 
 /**
  * A review of a pull request (docs.github.com/rest/pulls/reviews): the answer, with its comments on lines. It
- * never approves, and requests no changes. Comments that do not fit the diff go into the text.
+ * never approves, and requests no changes. Comments that do not fit the diff go into the text. It replaces the
+ * earlier review of the same rule, and repeats none of its comments.
  */
 export const createGithubReview = (api: GithubApi, marks: CommentMarks): Sender => ({
   isIdempotent: true,
@@ -31,10 +34,7 @@ export const createGithubReview = (api: GithubApi, marks: CommentMarks): Sender 
       return ['the answer has neither words nor comments: nothing was posted', review.note]
         .filter((note) => note !== undefined)
         .join('; ')
-    const mark = (part: number, text: string) => {
-      const body = toGithubBody(text)
-      return { sign: marks.markFor(reply.eventId, part, body), body }
-    }
+    const reviewMarks = new ReviewMarks(marks, reply, address)
     const grant = { repository, permissions: { pull_requests: 'write' } } as const
     return api({ attempt, hints, grant, bot: reply.bot }, async (request) => {
       const moved = comments.length > 0 && (await hasMoved(request, pull, reply.code?.head))
@@ -43,47 +43,72 @@ export const createGithubReview = (api: GithubApi, marks: CommentMarks): Sender 
           ? await fetchPatches(request, pull, comments, reply.code?.hunks)
           : new Map()
       const { placed, others } = placeComments(comments, patches)
-      let made: Sent['made']
+      const listed = await listAll(request, `${pull}/reviews?`, 'reviews')
+      const earlier = await findEarlier(request, pull, reviewMarks, listed)
+      const lines = reviewMarks.linesOf(placed)
+      const fresh = placed.filter((comment) => !earlier.comments.has(lines.get(comment) ?? ''))
+      const repeated = describeRepeated(placed.length - fresh.length)
       const post = async (shown: readonly PlacedComment[], inText: readonly LineComment[]) => {
-        const { sign, body } = mark(1, withComments([leftOut, review.text], shown, inText))
-        const isSame = (found: unknown) => textAt(found, 'body')?.startsWith(sign) ?? false
-        const list = { path: `${pull}/reviews?`, what: 'reviews' }
-        if (attempt.mayHaveArrived && (await findListed(request, list, isSame))) return 'arrived'
+        const words = withComments([leftOut, review.text, repeated], shown, inText)
+        const { mark, body } = reviewMarks.summary(toGithubBody(words))
+        const isSame = (found: unknown) => textAt(found, 'body')?.startsWith(mark) ?? false
+        const arrived = attempt.mayHaveArrived ? listed.find(isSame) : undefined
+        if (arrived !== undefined) return { outcome: 'arrived', posted: arrived }
         const response = await request(`${pull}/reviews`, {
           body: {
             event: 'COMMENT',
-            body: marks.toBody(sign, body),
+            body,
             ...(reply.code && !moved && { commit_id: reply.code.head }),
-            comments: shown.map(({ path, line, side, start, body: words }, index) => {
-              const one = mark(index + 2, words)
+            comments: shown.map((comment, index) => {
+              const { path, line, side, start, body: text } = comment
               const first = start && { start_line: start.line, start_side: start.side }
-              return { path, ...first, line, side, body: marks.toBody(one.sign, one.body) }
+              const hidden = lines.get(comment) ?? ''
+              const one = reviewMarks.comment(index + 2, hidden, toGithubBody(text))
+              return { path, ...first, line, side, body: one.body }
             }),
           },
           handles: shown.length > 0 ? [422] : [],
         })
-        if (response.status === 422) return 'refused'
-        made = api.toMade(describeReview(shown.length), response)
-        return 'posted'
+        if (response.status === 422) return { outcome: 'refused', posted: {} }
+        const made = api.toMade(describeReview(shown.length), response)
+        return { outcome: 'posted', posted: response.json, made }
       }
-      let outcome = await post(placed, others)
+      let result = await post(fresh, others)
       // The diff may have changed since.
-      const refused = outcome === 'refused'
-      if (refused) outcome = await post([], comments)
-      const inText = refused ? comments.length : others.length
+      const refused = result.outcome === 'refused'
+      const unplaced = refused ? [...fresh.map(toLineComment), ...others] : others
+      if (refused) result = await post([], unplaced)
+      const inText = unplaced.length
       const notes = [
-        outcome === 'arrived' ? 'an earlier attempt had arrived' : undefined,
+        result.outcome === 'arrived' ? 'an earlier attempt had arrived' : undefined,
         review.note,
         inText === 0 ? undefined : describeOthers(inText, comments.length, moved),
+        describeThere(placed.length - fresh.length),
+        ...(await retireEarlier(
+          request,
+          { pull, marks: reviewMarks, earlier, api },
+          result.posted,
+        )),
       ].filter((note) => note !== undefined)
-      return { note: notes.length === 0 ? undefined : notes.join('; '), made }
+      return { note: notes.length === 0 ? undefined : notes.join('; '), made: result.made }
     })
   },
+})
+
+const toLineComment = ({ start, at: _at, ...comment }: PlacedComment): LineComment => ({
+  ...comment,
+  ...(start && { startLine: start.line }),
 })
 
 /** `review, 3 comments` */
 export const describeReview = (comments: number): string =>
   comments === 0 ? 'review' : `review, ${comments} ${comments === 1 ? 'comment' : 'comments'}`
+
+/** For the event. */
+export const describeThere = (repeated: number): string | undefined => {
+  if (repeated === 0) return undefined
+  return repeated === 1 ? 'a comment was there already' : `${repeated} comments were there already`
+}
 
 export const describeOthers = (
   inText: number,

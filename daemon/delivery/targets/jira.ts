@@ -1,13 +1,12 @@
 import type { TargetSettings } from '../../../shared/config/schema.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { toPageUrl } from '../../../shared/net.ts'
 import { isAddress } from '../../../shared/targets/schema.ts'
 import { textAt } from '../../util/payload-path.ts'
 import { DeliveryError, TokenRefused } from '../delivery-error.ts'
 import { toAdf } from '../format/jira.ts'
 import type { OwnMessages } from '../loop-guard.ts'
 import { requestTarget, type TargetResponse, toStatusError } from '../request.ts'
-import type { Asking, Sender, Sent } from '../sender.ts'
+import { type Asking, type Sender, type Sent, toMade } from '../sender.ts'
 import { type TokenSource, withToken } from '../token.ts'
 
 const target = 'jira'
@@ -52,11 +51,10 @@ export const createJira = (
 }
 
 /** The page of a comment: the address of the API has it, but for that of an app. */
-export const toCommentPage = (site = '', issue: string, id = ''): Sent['made'] => {
-  const url = toPageUrl(`${site}/browse/${issue}?focusedCommentId=${id}`)
-  const isPage = /^\d+$/.test(id) && !site.startsWith('https://api.atlassian.com/')
-  return url === undefined || !isPage ? undefined : { what: 'comment', url }
-}
+export const toCommentPage = (site = '', issue: string, id = ''): Sent['made'] =>
+  /^\d+$/.test(id) && !site.startsWith('https://api.atlassian.com/')
+    ? toMade('comment', `${site}/browse/${issue}?focusedCommentId=${id}`, site)
+    : undefined
 
 /** The issue of an event. Throws `target-invalid`. */
 export const findJiraIssue = (payload: unknown): string => {

@@ -1,13 +1,12 @@
 import { createHash } from 'node:crypto'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { toPageUrl } from '../../../shared/net.ts'
 import { isAddress } from '../../../shared/targets/schema.ts'
 import { retryAfterIn } from '../../util/http-retry-after.ts'
 import { listAt, textAt } from '../../util/payload-path.ts'
 import { asReadOnly, DeliveryError, TokenRefused } from '../delivery-error.ts'
 import type { OwnMessages } from '../loop-guard.ts'
 import { requestTarget, type TargetResponse, toStatusError } from '../request.ts'
-import type { Asking, Message, Sender, Sent } from '../sender.ts'
+import { type Asking, type Message, type Sender, toMade } from '../sender.ts'
 import { needsOf, type TokenSource, withToken } from '../token.ts'
 
 const target = 'linear'
@@ -57,8 +56,8 @@ export const createLinear = (
         if (textAt(json, 'data', 'comment', 'id') === id) return 'an earlier attempt had arrived'
       }
       const { json } = await ask(attempt, 'commentCreate', { input: { id, issueId, body } })
-      const url = toPageUrl(textAt(json, 'data', 'commentCreate', 'comment', 'url') ?? '')
-      return { made: url === undefined ? undefined : { what: 'comment', url } } satisfies Sent
+      const page = textAt(json, 'data', 'commentCreate', 'comment', 'url')
+      return { made: toMade('comment', page, 'https://linear.app') }
     },
     needs: needsOf(token, ['write', 'comments:create', 'admin']),
     check: async (_, asking) => ask(asking, 'viewer'),

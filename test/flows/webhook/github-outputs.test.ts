@@ -62,15 +62,19 @@ webhooks:
   it('posts the review, sets the check, and keeps one comment up to date', async () => {
     const comments = [{ path: 'a.ts', line: 2, side: 'RIGHT', body: 'Why two?' }]
     const text = `Fine.\n\n\`\`\`json\n${JSON.stringify({ comments })}\n\`\`\``
-    for (const more of ['', ' Again.']) {
-      const events = await post({ text: text + more, number: 7, sha: headOfPull })
+    for (const [more, what] of [
+      ['', 'review, 1 comment'],
+      [' Again.', 'review'],
+    ]) {
+      const events = await post({ text: `${text}${more}`, number: 7, sha: headOfPull })
       assert.deepEqual(
         events.map(({ rule, state, code }) => [rule, state, code]),
         ['review', 'check', 'comment'].map((rule) => [rule, 'done', undefined]),
       )
       const [review, , comment] = events.map(({ links }) => links?.[0])
-      assert.equal(review?.what, 'review, 1 comment')
-      assert.ok(review.url.startsWith(`${github.origin}/acme/door/pull/7#pullrequestreview-`))
+      assert.equal(review?.what, what)
+      const page = `${github.origin}/acme/door/pull/7#pullrequestreview-`
+      assert.ok(review?.url.startsWith(page))
       assert.deepEqual(comment, {
         target: 'github:acme/door#7',
         what: 'comment',
@@ -238,6 +242,7 @@ webhooks:
     github.next(
       json(200, { number: 7, head: { sha: github.pull.head } }),
       json(200, github.pull.files),
+      json(200, []),
       json(200, { id: 1 }),
     )
     const event = await post('/review', { base, head: github.pull.head })
@@ -249,7 +254,7 @@ webhooks:
       /_The agent did not see everything: the diff leaves out 1 of 2 files\._\n\n`big.ts`, lines 1200 to 9000:/,
     )
     assert.deepEqual(
-      comments.map((one) => ({ ...one, body: one.body.split('\n')[1] })),
+      comments.map((one) => ({ ...one, body: one.body.split('\n')[2] })),
       [{ ...comment, side: 'RIGHT', start_side: 'RIGHT' }],
     )
   })

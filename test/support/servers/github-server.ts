@@ -61,12 +61,28 @@ const checkKeys: readonly CheckKey[] = [
 
 type File = Pick<Schemas['diff-entry'], 'filename' | 'status'> & { readonly patch?: string }
 
+/** A review, and who posted it: the account of the token unless a test says otherwise. */
+type PostedReview = Stored<ReviewBody> & { user?: Account }
+type Account = Pick<Schemas['simple-user'], 'id' | 'login' | 'type'>
+export type Thread = {
+  readonly body: string
+  readonly path: string
+  user: Account
+  isOutdated: boolean
+  isResolved: boolean
+}
+
+const octocat: Account = { login: 'octocat', id: 583_231, type: 'User' }
+const bot: Account = { login: 'door[bot]', id: 1, type: 'Bot' }
+
 type Stored<Document> = { -readonly [Key in keyof Document]: Document[Key] }
 
 export type GithubServer = Pick<TargetServer, 'origin' | 'requests' | 'next' | 'close'> & {
   readonly apiUrl: string
   readonly comments: Stored<Pick<Schemas['issue-comment'], 'id' | 'body'>>[]
-  readonly reviews: ReviewBody[]
+  readonly reviews: PostedReview[]
+  /** The comments of reviews, each the first of its thread, as GitHub says of them. */
+  readonly threads: Thread[]
   readonly checks: CheckBody[]
   readonly statuses: StatusBody[]
   readonly pulls: PullBody[]
@@ -93,7 +109,9 @@ export const startGithubServer = async ({
   scopes = ['repo'],
 }: Options = {}): Promise<GithubServer> => {
   const comments: GithubServer['comments'] = []
-  const reviews: ReviewBody[] = []
+  const reviews: PostedReview[] = []
+  const threads: Thread[] = []
+  const account = isApp ? bot : octocat
   const checks: CheckBody[] = []
   const statuses: StatusBody[] = []
   const pulls: PullBody[] = []
@@ -117,7 +135,10 @@ export const startGithubServer = async ({
       return [200, items.slice(((number ?? 1) - 1) * (size ?? 30), (number ?? 1) * (size ?? 30))]
     }
     if (url.pathname === '/api/v3/user')
-      return [200, { login: 'octocat', id: 583_231, name: 'The <Octocat>' }]
+      return isApp
+        ? [403, message('Resource not accessible by integration')]
+        : [200, { ...octocat, name: 'The <Octocat>' }]
+    if (url.pathname === '/api/graphql') return answerGraphql(fields)
     if (/^\/(pulls\/8\/requested_reviewers|issues\/8\/labels)$/.test(route)) {
       details.push([route, fields])
       return JSON.stringify(fields).includes('nobody') ? [422, message('No')] : [201, {}]
@@ -149,7 +170,14 @@ export const startGithubServer = async ({
       case 'GET /pulls/7/files':
         return page(pull.files)
       case 'GET /pulls/7/reviews':
-        return page(reviews.map(({ body = '' }, id) => ({ id, body })))
+        return page(
+          reviews.map(({ body = '', user = account }, place) => {
+            const html_url = pageOf(`pull/7#pullrequestreview-${place + 1}`)
+            return { id: place + 1, body, user, html_url }
+          }),
+        )
+      case 'GET /pulls/7/comments':
+        return page(threads.map(({ body, path, user }) => ({ body, path, user })).toReversed())
       case 'POST /pulls/7/reviews':
         return postReview(fields)
       case 'GET /issues/7/comments':
@@ -180,6 +208,12 @@ export const startGithubServer = async ({
         return [201, { ...status, id: statuses.length }]
       }
     }
+    const [, place] = /^PUT \/pulls\/7\/reviews\/(\d+)$/.exec(asked) ?? []
+    const review = reviews[Number(place) - 1]
+    if (review) {
+      review.body = checked(fields as CommentBody, Object.keys(commentKeys)).body
+      return [200, { id: Number(place), body: review.body }]
+    }
     const [, id] = /^PATCH \/issues\/comments\/(\d+)$/.exec(asked) ?? []
     const comment = comments.find((one) => String(one.id) === id)
     if (!comment) return [404, message('Not Found')]
@@ -206,9 +240,28 @@ export const startGithubServer = async ({
     if (review.commit_id !== undefined && review.commit_id !== pull.head)
       return [422, message('The commit is not part of the pull request')]
     reviews.push(review)
+    for (const { path, body } of review.comments ?? [])
+      threads.push({ path, body, user: account, isOutdated: false, isResolved: false })
     const id = reviews.length
     const html_url = pageOf(`pull/7#pullrequestreview-${id}`)
-    return [200, { id, html_url } satisfies Partial<Schemas['pull-request-review']>]
+    return [200, { id, html_url, user: account }]
+  }
+
+  /** What the two queries of threads answer; an id is the place of the thread. */
+  const answerGraphql = ({ query, variables }: Recorded['fields']): readonly [number, unknown] => {
+    const { id } = variables as { readonly id?: string }
+    if (String(query).startsWith('mutation')) {
+      const thread = threads[Number(id)]
+      if (!thread || !scopes.includes('repo')) return [200, { data: null, errors: [{}] }]
+      thread.isResolved = true
+      return [200, { data: { resolveReviewThread: { thread: { isResolved: true } } } }]
+    }
+    const nodes = threads.map(({ body, user, isOutdated, isResolved }, place) => {
+      const comment = { body, viewerDidAuthor: user.id === account.id }
+      return { id: String(place), isOutdated, isResolved, comments: { nodes: [comment] } }
+    })
+    const reviewThreads = { pageInfo: { hasNextPage: false, endCursor: null }, nodes }
+    return [200, { data: { repository: { pullRequest: { reviewThreads } } } }]
   }
 
   const { origin, requests, next, close } = server
@@ -221,6 +274,7 @@ export const startGithubServer = async ({
     close,
     comments,
     reviews,
+    threads,
     checks,
     statuses,
     pulls,

@@ -33,7 +33,8 @@ describe('a review on GitHub', () => {
     return { result, ...test }
   }
   const methods = () => server.requests.map(({ method, path }) => `${method} ${path.slice(23)}`)
-  const withoutMark = (body = '') => body.replace(/^<!-- doorward:[^>]*-->\n/, '')
+  const withoutMark = (body = '') =>
+    body.replace(/^<!-- doorward:[^>]*-->\n(<!-- doorward-key:[^>]*-->\n)?/, '')
 
   it('has the answer as its text and comments on lines, and mentions no one', async () => {
     const { result } = await run(
@@ -55,7 +56,10 @@ describe('a review on GitHub', () => {
 
   it('asks for no diff when there are no comments', async () => {
     assert.equal((await run('Looks good.')).result?.state, 'done')
-    assert.deepEqual(methods(), ['POST /pulls/7/reviews'])
+    assert.deepEqual(methods(), [
+      'GET /pulls/7/reviews?&per_page=100&page=1',
+      'POST /pulls/7/reviews',
+    ])
     assert.deepEqual(server.reviews[0]?.comments, [])
   })
 
@@ -135,7 +139,7 @@ describe('a review on GitHub', () => {
     }))
     server.pull.files.unshift(...others)
     assert.equal((await run(answer(fits))).result?.detail, undefined)
-    assert.equal(methods().length, 4)
+    assert.equal(methods().length, 5)
   })
 
   it('is of the commit that the agent saw, and text alone when the pull request has moved on', async () => {
@@ -165,6 +169,7 @@ describe('a review on GitHub', () => {
   it('is not posted twice, when an attempt had no response', async () => {
     let arrived = ''
     server.next(
+      json(200, []),
       (...asked) => {
         arrived = String(asked[1].fields['body'])
         return reset(...asked)

@@ -310,7 +310,7 @@ describe('rules of a webhook', () => {
         ),
       },
       'webhooks.yaml:5:5 webhooks[0].update: no target of this rule is github:, whose comments it edits (remove it, or write github:<owner>/<repo>#<number> in deliver_to)',
-      'webhooks.yaml:9:20 webhooks[0].rules[1].update: no target of this rule is github:, whose comments it edits (remove it, or write github:<owner>/<repo>#<number> in deliver_to)',
+      'webhooks.yaml:9:20 webhooks[0].rules[1].update: no target of this rule is github:, whose comments it edits (remove it: a review replaces the earlier one of its rule by itself)',
     ],
     'check_name without a check that it could name': [
       {
