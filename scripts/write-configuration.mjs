@@ -194,6 +194,21 @@ Everything has a default: the file may be empty. \`doorward help providers\` exp
 ${parts.join('\n')}`
 }
 
+/** How each was held against its sender; what is not named is known from its documents. */
+const checkedBy = {
+  'its own library':
+    'github stripe slack standard-webhooks shopify linear notion hubspot paddle todoist square razorpay twitch discord sendgrid twilio resend clerk openai workos elevenlabs sanity',
+  'another published library':
+    'typeform calendly cal-com trello zendesk asana netlify monday aws-sns',
+  'published source or vectors':
+    'gitlab gitea sentry discourse grafana woocommerce circleci zoom dropbox cloudevents buildkite meta',
+  'a test by its documents':
+    'bitbucket jira azure-devops pagerduty vercel terraform lemon-squeezy xero intercom telegram mailgun microsoft-graph docusign paystack airtable line clickup figma mux cloudflare box x',
+}
+const howChecked = (name) =>
+  Object.entries(checkedBy).find(([, names]) => names.split(' ').includes(name))?.[0] ??
+  'from the documents, not tried'
+
 const senderRow = ({ name, title, source, secretIs, where, deliveryId }) => {
   const aliases = Object.entries(schemeAliases).flatMap(([alias, of]) =>
     of === name ? [alias] : [],
@@ -204,13 +219,13 @@ const senderRow = ({ name, title, source, secretIs, where, deliveryId }) => {
     ...deliveryId.headers.map((header) => code(header)),
   ]
   const secret = `${secretIs}; ${where}`.replaceAll('|', '\\|')
-  return `| ${code(name)}${also} | [${title}](${source}) | ${secret} | ${ids.join(', ') || 'nothing'} |`
+  return `| ${code(name)}${also} | [${title}](${source}) | ${secret} | ${ids.join(', ') || 'nothing'} | ${howChecked(name)} |`
 }
 
 const sendersTable = () =>
   [
-    '| scheme | sender | the secret, and where the address is entered | what names a delivery |',
-    '| --- | --- | --- | --- |',
+    '| scheme | sender | the secret, and where the address is entered | what names a delivery | checked by |',
+    '| --- | --- | --- | --- | --- |',
     ...presetSchemes.toSorted((a, b) => a.name.localeCompare(b.name)).map(senderRow),
   ].join('\n')
 

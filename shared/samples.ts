@@ -7,12 +7,13 @@ import { packageFolder } from './version.ts'
  * The built-in payloads of senders, in `assets/samples`.
  */
 
-export const sampleSenders = ['github', 'slack', 'stripe'] as const
-export type SampleSender = (typeof sampleSenders)[number]
+/** Those whose samples are whole payloads; of other senders there is a short one each. */
+const sampleSenders = ['github', 'slack', 'stripe'] as const
+type SampleSender = (typeof sampleSenders)[number]
 
 /** A built-in payload with the event name of the sender's header. */
 export type Sample = {
-  readonly sender: SampleSender
+  readonly sender: string
   readonly event: string
   readonly contentType: string
   readonly body: Buffer
@@ -43,7 +44,35 @@ const readBody = ({ sender, name, ending }: Known): Buffer =>
 const fullName = ({ sender, name }: Known): string => `${sender}:${name}`
 
 /** The names of the built-in payloads, sorted: `github:pull_request.opened`. */
-export const sampleNames = (): string[] => sampleSenders.flatMap(samplesOf).map(fullName)
+export const sampleNames = (): string[] =>
+  [
+    ...sampleSenders.flatMap(samplesOf).map(fullName),
+    ...Object.entries(readShort()).flatMap(([sender, events]) =>
+      Object.keys(events).map((event) => `${sender}:${event}`),
+    ),
+  ].toSorted()
+
+/** By sender and event a payload with the fields that its documents name first. */
+const readShort = (): Readonly<Record<string, Readonly<Record<string, unknown>>>> =>
+  JSON.parse(
+    readFileSync(new URL('assets/sender-samples.json', packageFolder), 'utf8'),
+  ) as Readonly<Record<string, Readonly<Record<string, unknown>>>>
+
+/** The name of the short sample of a sender. */
+export const findShortSample = (sender: string): string | undefined => {
+  const all = readShort()
+  const [event] = Object.hasOwn(all, sender) ? Object.keys(all[sender] ?? {}) : []
+  return event && `${sender}:${event}`
+}
+
+const findShort = (wanted: string): Sample | undefined => {
+  const [sender = '', event = ''] = wanted.split(/:(.*)/s)
+  const all = readShort()
+  const events = Object.hasOwn(all, sender) ? all[sender] : undefined
+  if (!events || !Object.hasOwn(events, event)) return undefined
+  const body = Buffer.from(JSON.stringify(events[event], null, 2))
+  return { sender, event, contentType: 'application/json', body }
+}
 
 /** The nearest sample name; `wanted` may lack its sender, or be only the start of a name. */
 const nearestSample = (wanted: string, names: readonly string[]): string | undefined => {
@@ -62,6 +91,8 @@ const nearestSample = (wanted: string, names: readonly string[]): string | undef
 /** Reads a built-in payload. Throws `usage` with the nearest name for one that does not exist. */
 export const readSample = (wanted: string): Sample => {
   const sample = sampleSenders.flatMap(samplesOf).find((known) => fullName(known) === wanted)
+  const short = findShort(wanted)
+  if (short) return short
   if (!sample)
     throw new DoorwardError('usage', `there is no sample "${wanted}"`, {
       hint: nearestSample(wanted, sampleNames()) ?? 'doorward webhook send --sample lists them',

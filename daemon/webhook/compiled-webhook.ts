@@ -100,13 +100,23 @@ const knownSecrets = (webhook: Webhook, config: Config, env: NodeJS.ProcessEnv):
 /** Needed for every scheme: signs of a web page, and the format of the body. */
 const always = ['origin', 'sec-fetch-site', 'content-length', 'content-type', 'content-encoding']
 
+/** What PayPal signs, and by which certificate. */
+const paypalHeaders = [
+  'paypal-transmission-id',
+  'paypal-transmission-time',
+  'paypal-auth-algo',
+  'paypal-cert-url',
+]
+
 /** The headers that are read in a delivery of this scheme, and those of templates, in lower case. */
 export const listHeaderNames = (
   { forms, deliveryId, event, emptyBody = [], handshake, challenge }: SignatureScheme,
   ofTemplates: readonly string[] = [],
 ): readonly string[] => {
-  const ofForms = forms.flatMap(({ header, timestampHeader, idHeader }) =>
-    [header, timestampHeader, idHeader].flatMap((name) => name || []),
+  const ofForms = forms.flatMap(({ header, timestampHeader, idHeader, check }) =>
+    [...(check === 'paypal' ? paypalHeaders : []), header, timestampHeader, idHeader].flatMap(
+      (name) => name || [],
+    ),
   )
   const ofHandshake = (handshake && handshakeHeaders[handshake]) ?? []
   const ofScheme = [...ofForms, ...deliveryId.headers, ...emptyBody, ...ofHandshake]

@@ -277,7 +277,8 @@ const withBot = (rule: Rule, app: string | undefined): Rule => {
 
 const getScheme = (entry: WebhookEntry): SignatureScheme => {
   const { delivery_id_header: header, timestamp_tolerance: tolerance, late } = entry
-  const { issuer, audience, service_account: account, claims } = entry
+  const { issuer, claims } = entry
+  const { audience = entry.webhook_id, service_account: account = entry.client_id } = entry
   const scheme = readScheme(entry)
   const expected = {
     ...(issuer !== undefined && { issuer }),

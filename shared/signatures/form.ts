@@ -10,7 +10,17 @@ export type KeyAlgorithm = (typeof keyAlgorithms)[number]
 
 /** How a sender proves itself that neither signs with an HMAC nor sends a token; see special-checks.ts. */
 export type SpecialCheck =
-  'jwt' | 'jwt-of-body' | 'google' | 'oidc' | 'sns' | 'mailgun' | 'twilio' | 'client-state'
+  | 'jwt'
+  | 'jwt-of-body'
+  | 'google'
+  | 'oidc'
+  | 'sns'
+  | 'mailgun'
+  | 'adyen'
+  | 'paypal'
+  | 'plaid'
+  | 'twilio'
+  | 'client-state'
 
 /** Text as it is, or the name of a value in braces. */
 export type SignedPart = string
@@ -42,6 +52,8 @@ export type SignatureForm = {
   readonly anyCase?: true
   /** The text before each signature; may be empty. */
   readonly prefix: string
+  /** Another form of the scheme has the same header with another prefix, or none. */
+  readonly byPrefix?: true
   /** One signature, or a list of them with this between them. */
   readonly list: 'one' | 'spaces' | 'commas' | 'semicolons' | 'commas-or-semicolons'
   /** The list is one of `name=value`, and this names a signature: `v1` of `t=…,v1=…`. */
@@ -62,7 +74,7 @@ export type SignatureForm = {
    */
   readonly secret: 'text' | 'hex' | 'base64' | 'whsec' | 'token' | 'public-key'
   /** The sender publishes its keys, and there is no secret. */
-  readonly keysFrom?: 'google' | 'aws-sns' | 'issuer'
+  readonly keysFrom?: 'google' | 'aws-sns' | 'paypal' | 'issuer'
   /** What the owner expects in a token or message: who issued it, whom it is for, who sends, and other claims. */
   readonly issuer?: string
   readonly audience?: string
@@ -81,6 +93,20 @@ export const overBody = {
   timestampUnit: 's',
   secret: 'text',
 } as const satisfies Partial<SignatureForm>
+
+/** That of Standard Webhooks, or of Svix, whose headers it had first. */
+export const standardWebhooks = (family: 'webhook' | 'svix') =>
+  ({
+    ...overBody,
+    header: `${family}-signature`,
+    encoding: 'base64',
+    prefix: 'v1,',
+    list: 'spaces',
+    signs: ['{id}', '.', '{timestamp}', '.', '{body}'],
+    timestampHeader: `${family}-timestamp`,
+    idHeader: `${family}-id`,
+    secret: 'base64',
+  }) as const satisfies SignatureForm
 
 /** The values of a request that a signature can cover, as they were sent. */
 export type SignedValues = {

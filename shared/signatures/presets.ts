@@ -1,26 +1,14 @@
 import { businessPresets } from './business-presets.ts'
 import { developerPresets } from './developer-presets.ts'
-import { overBody, type SignatureForm } from './form.ts'
+import { overBody, standardWebhooks } from './form.ts'
 import type { SchemeFacts, SignatureScheme } from './scheme.ts'
+import { servicePresets } from './service-presets.ts'
 import { specialPresets } from './special-presets.ts'
 
 /*
  * How each sender signs its webhooks, as data: the verifier (daemon/webhook) and `webhook send`
  * (cli/commands/webhook) use this table. `source` links to the documentation of the sender.
  */
-
-const standardWebhooks = (family: 'webhook' | 'svix') =>
-  ({
-    ...overBody,
-    header: `${family}-signature`,
-    encoding: 'base64',
-    prefix: 'v1,',
-    list: 'spaces',
-    signs: ['{id}', '.', '{timestamp}', '.', '{body}'],
-    timestampHeader: `${family}-timestamp`,
-    idHeader: `${family}-id`,
-    secret: 'base64',
-  }) as const satisfies SignatureForm
 
 /** The id headers of all known senders, for `hmac`. */
 export const anyIdHeader = [
@@ -155,6 +143,7 @@ const presets = {
   },
   ...developerPresets,
   ...businessPresets,
+  ...servicePresets,
   ...specialPresets,
 } as const satisfies Readonly<Record<string, SchemeFacts>>
 

@@ -5,16 +5,20 @@ export type HandshakeKind =
   | 'asana'
   | 'aws-sns'
   | 'buildkite'
+  | 'cloudflare'
   | 'cloudevents'
   | 'discord'
   | 'dropbox'
+  | 'figma'
   | 'github'
   | 'google-calendar'
+  | 'line'
   | 'meta'
   | 'microsoft-graph'
   | 'monday'
   | 'notion'
   | 'slack'
+  | 'strava'
   | 'terraform'
   | 'trello'
   | 'twitch'
@@ -97,6 +101,9 @@ export type SignatureScheme<Name extends string = string> = SchemeFacts & { read
 export const getKeySource = ({ forms }: SchemeFacts): SignatureForm['keysFrom'] =>
   forms[0]?.keysFrom
 
+/** The audience of a token that is for `server.public_url`, where the entry names no other. */
+export const addressAsAudience = '{public_url}'
+
 /** True where the signature covers the public address, which must then be configured. */
 export const signsAddress = ({ forms }: SignatureScheme): boolean =>
-  forms.some(({ signs }) => signs.includes('{url}'))
+  forms.some(({ signs, audience }) => signs.includes('{url}') || audience === addressAsAudience)

@@ -17,7 +17,8 @@ export const keyBytes = (form: SignatureForm, secret: string): Buffer | undefine
     case 'whsec':
       return isMarked ? decoded(secret.slice(marker.length)) : undefined
     case 'base64':
-      return decoded(isMarked ? secret.slice(marker.length) : secret)
+      // Supabase shows the version before it.
+      return decoded(secret.replace(/^(v1,)?whsec_/, ''))
     case 'public-key':
       return form.keyAlgorithm && readPublicKey(form.keyAlgorithm, secret)
   }
@@ -57,10 +58,11 @@ const findFault = (
   secret: string,
   unusable: boolean,
 ): string | undefined => {
-  if (scheme.name === 'standard-webhooks' && /^wh[ps]k_/.test(secret))
+  const isStandard = scheme.forms.some(({ header }) => header === 'svix-signature')
+  if (isStandard && /^wh[ps]k_/.test(secret))
     return 'is an Ed25519 key (v1a): only the symmetric kind that begins with whsec_ is taken'
   if (unusable) return unusableReason(scheme)
-  if (scheme.name === 'standard-webhooks' && !secret.startsWith(marker))
+  if (isStandard && !/^(v1,)?whsec_/.test(secret))
     return 'does not begin with whsec_, as secrets of Standard Webhooks do'
   if (scheme.name === 'stripe' && !secret.startsWith(marker))
     return "does not begin with whsec_, as Stripe's signing secrets do (an API key is another thing)"

@@ -1,5 +1,5 @@
 import { overBody } from './form.ts'
-import type { SchemeFacts } from './scheme.ts'
+import { addressAsAudience, type SchemeFacts } from './scheme.ts'
 
 /*
  * Senders that prove themselves otherwise than by an HMAC in a header or a token; daemon/webhook/senders/special-checks.ts
@@ -122,6 +122,88 @@ export const specialPresets = {
     event: { field: 'SmsStatus' },
     emptyReply: true,
     source: 'https://www.twilio.com/docs/usage/security#validating-requests',
+  },
+  telnyx: {
+    title: 'Telnyx',
+    secretIs: 'the public key of the account',
+    where: 'the profile or application, Webhook URL; the key is in Account, Keys & Credentials',
+    forms: [
+      {
+        ...special,
+        check: 'key-pair',
+        keyAlgorithm: 'ed25519',
+        header: 'telnyx-signature-ed25519',
+        encoding: 'base64',
+        timestampHeader: 'telnyx-timestamp',
+        signs: ['{timestamp}', '|', '{body}'],
+        secret: 'public-key',
+      },
+    ],
+    toleranceSeconds: 300,
+    deliveryId: { headers: [], body: 'data.id' },
+    event: { field: 'data.event_type' },
+    source: 'https://developers.telnyx.com/docs/messaging/messages/receiving-webhooks',
+  },
+  'github-actions': {
+    title: 'a job of GitHub Actions',
+    secretIs: 'nothing: GitHub publishes its keys',
+    where:
+      'the workflow, with permissions id-token: write: curl with the token for your address as Authorization: Bearer',
+    forms: [
+      {
+        ...special,
+        check: 'oidc',
+        header: 'authorization',
+        keysFrom: 'issuer',
+        issuer: 'https://token.actions.githubusercontent.com',
+        audience: addressAsAudience,
+      },
+    ],
+    deliveryId: { headers: [] },
+    event: { field: 'event' },
+    source: 'https://docs.github.com/en/actions/reference/security/oidc',
+  },
+  paypal: {
+    title: 'PayPal',
+    secretIs: 'nothing: PayPal publishes its keys',
+    where: 'the app in the Developer Dashboard, Webhooks, Add Webhook; its Webhook ID is there too',
+    forms: [{ ...special, check: 'paypal', header: 'paypal-transmission-sig', keysFrom: 'paypal' }],
+    // PayPal repeats a request for three days; for one day a repeated one is known.
+    toleranceSeconds: 86_400,
+    deliveryId: { headers: [] },
+    event: { field: 'event_type' },
+    emptyReply: true,
+    source: 'https://developer.paypal.com/api/rest/webhooks/rest/',
+  },
+  plaid: {
+    title: 'Plaid',
+    secretIs: 'the secret of the API, by which the key of a delivery is asked for',
+    secretForm: {
+      pattern: /^[0-9a-f]{30}$/,
+      fault: 'is not 30 hex digits, as secrets of Plaid are',
+    },
+    where: 'the request that creates the link token: webhook',
+    forms: [{ ...special, check: 'plaid', header: 'plaid-verification' }],
+    toleranceSeconds: 300,
+    deliveryId: { headers: [] },
+    event: { field: 'webhook_type', action: 'webhook_code' },
+    emptyReply: true,
+    source: 'https://plaid.com/docs/api/webhooks/webhook-verification/',
+  },
+  adyen: {
+    title: 'Adyen',
+    secretIs: 'the HMAC key of the webhook, in hex',
+    where: 'Developers, Webhooks, Standard webhook, JSON; the key is under Security',
+    // Webhooks of the platform sign the body, and standard ones some fields of each item.
+    forms: [
+      { ...overBody, header: 'hmacsignature', encoding: 'base64', secret: 'hex' },
+      { ...special, check: 'adyen', secret: 'hex' },
+    ],
+    deliveryId: { headers: [] },
+    event: { field: 'notificationItems.0.NotificationRequestItem.eventCode' },
+    answer: { status: 200, text: '[accepted]' },
+    source:
+      'https://docs.adyen.com/development-resources/webhooks/secure-webhooks/verify-hmac-signatures',
   },
   'microsoft-graph': {
     title: 'Microsoft Graph',

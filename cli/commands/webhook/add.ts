@@ -278,12 +278,13 @@ const nextSteps = (
   // Asana sends it with its first request.
   const isSentLater = hasConsent && secretState === 'unset' && preset.scheme === 'asana'
   const isMissing = preset.secret === 'theirs' && secretState === 'unset' && !isSentLater
+  const testSecret = isMissing && preset.sample ? makeTestSecret(preset) : undefined
   const steps = [
     `at ${preset.title}: ${preset.where}`,
     ...(isMissing ? [`into ${envFile}: ${secretEnv}=..., ${preset.secretIs}`] : []),
-    ...(isMissing && preset.sample
-      ? [`until then, one to try it with: ${secretEnv}=${makeTestSecret(preset)}`]
-      : []),
+    ...(testSecret === undefined
+      ? []
+      : [`until then, one to try it with: ${secretEnv}=${testSecret}`]),
     ...(isSentLater ? [`Asana then sends its secret, which is kept as ${secretEnv}`] : []),
     ...(preset.consent === undefined || hasConsent
       ? []
@@ -325,5 +326,8 @@ const toStepText = (steps: readonly string[], columns: number | undefined): stri
   ['next:', ...steps.flatMap((step) => wrapWords(`  ${step}`, columns, { indent: 4 }))].join('\n')
 
 /** A random secret of the sender's form: the built-in sample is then signed and accepted. */
-const makeTestSecret = ({ scheme }: WebhookPreset): string =>
-  `${scheme === 'stripe' ? 'whsec_' : ''}${randomBytes(16).toString('hex')}`
+const makeTestSecret = ({ scheme: name }: WebhookPreset): string | undefined => {
+  const scheme = toScheme(name, { header: '', algorithm: 'sha256', prefix: '' })
+  const hex = randomBytes(16).toString('hex')
+  return [hex, `whsec_${hex}`].find((text) => secretFault(scheme, text) === undefined)
+}

@@ -1,6 +1,7 @@
 import type { Explain, Explanation, RuleExplanation } from '../../../shared/api-explain.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { readSample } from '../../../shared/samples.ts'
+import { presetSchemes } from '../../../shared/signatures/presets.ts'
 import { toPlainLine, toPlainText } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
 import { type Cell, type Field, printFields, printSection } from '../../terminal/table.ts'
@@ -35,9 +36,10 @@ const readPayload = async (file?: string, sample?: string): Promise<Omit<Explain
     if (file !== undefined)
       throw new DoorwardError('usage', 'a file and --sample exclude each other')
     const { sender, event, contentType, body } = readSample(sample)
+    const header = presetSchemes.find(({ name }) => name === sender)?.event?.header
     const headers = {
       'content-type': contentType,
-      ...(sender === 'github' && { 'x-github-event': event }),
+      ...(header !== undefined && { [header]: event }),
     }
     return { headers, payload: body.toString('utf8') }
   }

@@ -13,6 +13,7 @@ import {
   type SignatureScheme,
   signsAddress,
 } from '../../../shared/signatures/scheme.ts'
+import { findShortSample } from '../../../shared/samples.ts'
 import { didYouMean } from '../../../shared/text.ts'
 import { packageFolder } from '../../../shared/version.ts'
 import { reviewEvents, reviewTarget } from './review-recipe.ts'
@@ -50,6 +51,7 @@ const toPreset = (scheme: SignatureScheme<SchemeName>): WebhookPreset => {
   const isKey = forms.some(({ secret }) => secret === 'public-key')
   const consent = handshake && consents[handshake]
   const needs = neededFields[name]
+  const sample = findShortSample(name)
   return {
     scheme: name,
     title,
@@ -60,6 +62,7 @@ const toPreset = (scheme: SignatureScheme<SchemeName>): WebhookPreset => {
     ...(needs && { needs: needs.fields, whyNeeded: needs.why }),
     ...(signsAddress(scheme) && { signsAddress: true }),
     ...(consent !== undefined && { consent }),
+    ...(sample !== undefined && { sample }),
     ...(event?.field !== undefined && { filterExample: `${event.field}: [one, another]` }),
   }
 }
@@ -76,6 +79,18 @@ const neededFields: {
     fields: ['audience'],
     why: '--audience is the ARN of the topic: anyone can have Amazon sign a message of another one',
   },
+  'github-actions': {
+    fields: ['claims'],
+    why: 'anyone can have GitHub sign a token of another repository: write --field claims.repository=OWNER/NAME',
+  },
+  paypal: {
+    fields: ['webhook_id'],
+    why: 'its signature covers the id of your webhook: write --field webhook_id=…',
+  },
+  plaid: {
+    fields: ['client_id'],
+    why: 'the keys of Plaid are given to its customers: write --field client_id=…',
+  },
   oidc: {
     fields: ['issuer', 'audience'],
     why: 'issuer is the iss of its tokens, and audience their aud: write --field issuer=https://…',
@@ -85,6 +100,9 @@ const neededFields: {
     why: 'write --field algorithm=ed25519, ecdsa-p256 or rsa-sha256, and the header with the signature',
   },
 }
+
+/** Senders that prove themselves in a challenge by a token in the address. */
+const verifyTokenSenders = ['meta', 'strava']
 
 /** Their first request is not answered without consent. */
 const consents: { readonly [Kind in HandshakeKind]?: string } = {
@@ -249,7 +267,9 @@ const readFields = (
   return {
     ...given,
     // Otherwise the App Secret would be sent in an address.
-    ...(preset.scheme === 'meta' && { verify_token_env: `${variablePart(path)}_VERIFY_TOKEN` }),
+    ...(verifyTokenSenders.includes(preset.scheme) && {
+      verify_token_env: `${variablePart(path)}_VERIFY_TOKEN`,
+    }),
     ...(preset.consent !== undefined && yes && { confirm: true }),
   }
 }

@@ -93,8 +93,8 @@ const deliveryMaker = async (
   if (typeof sampleName === 'string') {
     if (file !== undefined)
       throw new DoorwardError('usage', 'a file and --sample exclude each other')
-    const delivery = sampleDelivery(readSample(sampleName))
-    return () => delivery
+    const sample = readSample(sampleName)
+    return (nowMs) => sampleDelivery(sample, webhook, nowMs)
   }
   if (file === undefined)
     throw new DoorwardError('usage', 'there is no payload to send', {

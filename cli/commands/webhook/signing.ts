@@ -3,7 +3,7 @@ import { listSecrets } from '../../../shared/config/environment.ts'
 import { describeUnset } from '../../../shared/config/variables.ts'
 import type { Webhook } from '../../../shared/config/webhook.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import type { Sample, SampleSender } from '../../../shared/samples.ts'
+import type { Sample } from '../../../shared/samples.ts'
 import {
   computeMac,
   type SignatureForm,
@@ -55,16 +55,22 @@ const toIdHeader = ({ scheme }: Webhook, deliveryId: string): Record<string, str
 }
 
 /** What the samples of a sender are sent with; a second one with the same id would be a duplicate. */
-const senders: Readonly<Record<SampleSender, { readonly agent: string; readonly id?: string }>> = {
+const senders: Readonly<Record<string, { readonly agent: string; readonly id?: string }>> = {
   github: { agent: 'GitHub-Hookshot/doorward' },
   stripe: { agent: 'Stripe/1.0 (doorward)', id: 'id' },
   slack: { agent: 'Slackbot 1.0 (doorward)', id: 'event_id' },
 }
 
 /** A built-in payload with its sender's headers and a new id. */
-export const sampleDelivery = ({ sender, event, contentType, body }: Sample): Delivery => {
+export const sampleDelivery = (
+  { sender, event, contentType, body }: Sample,
+  webhook: Webhook,
+  nowMs: number,
+): Delivery => {
   const deliveryId = randomUUID()
-  const { agent, id } = senders[sender]
+  const known = senders[sender]
+  if (!known) return ownDelivery(webhook, withNewId(body, webhook, deliveryId), nowMs, event)
+  const { agent, id } = known
   const isRenamed = id !== undefined && contentType === 'application/json'
   const newId = `${sender === 'stripe' ? 'evt_' : 'Ev'}${deliveryId.replaceAll('-', '').slice(0, 24)}`
   return {
@@ -78,8 +84,26 @@ export const sampleDelivery = ({ sender, event, contentType, body }: Sample): De
   }
 }
 
+/** A short sample with a new id, where its scheme names a field for one. */
+const withNewId = (body: Buffer, { scheme }: Webhook, newId: string): Buffer => {
+  const names = scheme.deliveryId.body?.split('.') ?? []
+  const last = names.pop()
+  if (last === undefined) return body
+  const payload = JSON.parse(body.toString('utf8')) as unknown
+  const holder = names.reduce<unknown>(
+    (value, name) =>
+      typeof value === 'object' && value !== null
+        ? (value as Readonly<Record<string, unknown>>)[name]
+        : undefined,
+    payload,
+  )
+  if (typeof holder !== 'object' || holder === null || !Object.hasOwn(holder, last)) return body
+  ;(holder as Record<string, unknown>)[last] = newId
+  return Buffer.from(JSON.stringify(payload, null, 2))
+}
+
 /** Gives a sample a new id, where it has one; a message of Slack is known by its time, too. */
-const renamed = (body: Buffer, sender: SampleSender, field: string, id: string): Buffer => {
+const renamed = (body: Buffer, sender: string, field: string, id: string): Buffer => {
   const payload = JSON.parse(body.toString('utf8')) as Record<string, unknown>
   const { event } = payload
   const isMessage = sender === 'slack' && typeof event === 'object' && event && 'ts' in event

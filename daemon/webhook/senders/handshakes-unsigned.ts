@@ -78,6 +78,23 @@ const kinds: {
       return { status: 'challenge', detail, reply: { text } }
     },
   },
+  /** Strava's docs, "Webhook Events API", "Validating the subscription". */
+  strava: {
+    method: 'GET',
+    find: ({ url, webhook }) => {
+      if (parameter(url, 'hub.mode') !== 'subscribe') return undefined
+      const given = parameter(url, 'hub.verify_token')
+      const challenge = parameter(url, 'hub.challenge')
+      if (given === undefined || challenge === undefined)
+        throw invalid('hub.verify_token or hub.challenge is missing')
+      requireSecret(webhook.verifier)
+      if (!webhook.verifyTokens().some((token) => constantTimeEqual(token, given)))
+        throw invalid('hub.verify_token is not the value of verify_token_env (or secret_env)')
+      const detail = 'Strava asked for its challenge, and has the verify token that is set here'
+      const text = JSON.stringify({ 'hub.challenge': challenge })
+      return { status: 'challenge', detail, reply: { type: 'application/json', text } }
+    },
+  },
   /** Dropbox's docs, "Webhooks". */
   dropbox: {
     method: 'GET',

@@ -74,6 +74,11 @@ const challenge = (sender: string, reply: Reply): Handshake => ({
   reply,
 })
 
+const textOf = (payload: Payload): string => {
+  const text = valueAt(payload, ['text'])
+  return typeof text === 'string' ? text : ''
+}
+
 const isEmptyList = (payload: Payload, name: string): boolean => {
   const list = valueAt(payload, [name])
   return Array.isArray(list) && list.length === 0
@@ -143,6 +148,17 @@ const kinds: {
   /** Xero's docs, "Webhooks": the intent to receive has no events, and neither has Asana's heartbeat. */
   xero: ({ payload }) =>
     isEmptyList(payload, 'events') ? ping(`Xero tested the address: ${isSetUp}`) : undefined,
+  /** LINE's docs, "Receive messages (webhook)": the button that verifies the address sends no events. */
+  line: ({ payload }) =>
+    isEmptyList(payload, 'events') ? ping(`LINE tested the address: ${isSetUp}`) : undefined,
+  /** Figma's docs, "Webhooks V2 events". */
+  figma: ({ payload }) => (valueAt(payload, ['event_type']) === 'PING' ? ping(isSetUp) : undefined),
+  /** Cloudflare's docs, "Configure webhooks": the test is a text without an alert. */
+  cloudflare: ({ payload }) =>
+    valueAt(payload, ['alert_type']) === undefined &&
+    textOf(payload).startsWith('Hello World! This is a test message')
+      ? ping(`Cloudflare tested the address: ${isSetUp}`)
+      : undefined,
   asana: ({ payload }) =>
     isEmptyList(payload, 'events') ? ping('Asana tests the address every few hours') : undefined,
   /** Amazon's docs, "Sending Amazon SNS messages to HTTP/HTTPS endpoints". */

@@ -14,7 +14,10 @@ export type ToProve = {
   readonly headers: SignatureHeaders
   readonly bytes: Buffer
   readonly nowMs: number
-  readonly remoteKeys: Pick<RemoteKeys, 'findOfGoogle' | 'findOfIssuer' | 'findOfSns'>
+  readonly remoteKeys: Pick<
+    RemoteKeys,
+    'findOfGoogle' | 'findOfIssuer' | 'findOfPaypal' | 'findOfPlaid' | 'findOfSns'
+  >
 }
 
 /**
@@ -26,7 +29,7 @@ export const prove = (
   { headers, bytes, nowMs, remoteKeys }: ToProve,
 ): Promise<Proof> | undefined => {
   if (typeof verifier === 'string') return undefined
-  const [{ check, header, keys, issuer = '' }] = verifier
+  const [{ check, header, keys, issuer = '', account = '' }] = verifier
   const hs256 = { algorithms: ['HS256'], keys, nowMs } as const
   switch (check) {
     case 'jwt-of-body':
@@ -60,12 +63,31 @@ export const prove = (
           nowMs,
         }),
       )
+    case 'paypal':
+      return remoteKeys.findOfPaypal(oneOrNone(headers, 'paypal-cert-url')).then((key) => ({ key }))
+    case 'plaid': {
+      const secret = keys[0]?.export().toString('utf8') ?? ''
+      return proveBy(async () =>
+        verifyJwt(oneValue(headers, header), {
+          algorithms: ['ES256'],
+          keys: [
+            async ({ alg, kid }) =>
+              requireKind(alg, await remoteKeys.findOfPlaid(kid, bytes, { account, secret })),
+          ],
+          needsExpiry: false,
+          nowMs,
+        }),
+      )
+    }
     case 'sns':
       return remoteKeys.findOfSns(bytes).then((key) => ({ key }))
     default:
       return undefined
   }
 }
+
+const oneOrNone = (headers: SignatureHeaders, name: string): string | undefined =>
+  headers[name]?.length === 1 ? headers[name][0] : undefined
 
 const requireKind = (algorithm: string | undefined, key: KeyObject): KeyObject => {
   if (isKeyFor(algorithm, key)) return key

@@ -12,15 +12,20 @@ import { BoundedMap } from '../../util/collections.ts'
  * no other machine. Who sends nonsense can cause a few requests to that host a minute, and no others.
  */
 
-/** Gets a text by https. Throws whatever went wrong. */
-export type FetchText = (url: URL) => Promise<string>
+/** Gets a text by https, or posts this JSON for it. Throws whatever went wrong. */
+export type FetchText = (url: URL, json?: string) => Promise<string>
 
 const timeoutMs = 5000
 const maxBytes = 256 * 1024
 
-export const fetchText: FetchText = async (url) =>
+export const fetchText: FetchText = async (url, json) =>
   withTimeLimit(timeoutMs, new AbortController().signal, async (signal) => {
-    const response = await openRequest(url, { method: 'GET', headers: { accept: '*/*' }, signal })
+    const response = await openRequest(url, {
+      method: json === undefined ? 'GET' : 'POST',
+      headers: json === undefined ? { accept: '*/*' } : { 'content-type': 'application/json' },
+      body: json,
+      signal,
+    })
     const { statusCode = 0 } = response
     if (statusCode !== 200) {
       response.destroy()
@@ -101,6 +106,38 @@ export class RemoteKeys {
     const key = await this.#key(source, 'certificate')
     if (key) return key
     throw invalid('the certificate of the message is not valid now')
+  }
+
+  /** The same for the certificate that a header of PayPal names. */
+  async findOfPaypal(address: string | undefined): Promise<KeyObject> {
+    if (address === undefined || !paypalCertificate.test(address))
+      throw invalid('the address of the certificate is not one of PayPal')
+    const source = { url: address, parse: parseCertificate, limit: 'paypal' }
+    const key = await this.#key(source, 'certificate')
+    if (key) return key
+    throw invalid('the certificate of the delivery is not valid now')
+  }
+
+  /** Plaid gives a key to its customer only. The body names which of its two hosts has it. */
+  async findOfPlaid(
+    keyId: unknown,
+    bytes: Buffer,
+    { account, secret }: { readonly account: string; readonly secret: string },
+  ): Promise<KeyObject> {
+    if (typeof keyId !== 'string' || !/^[\w-]{8,64}$/.test(keyId))
+      throw invalid('the JWT names no key of Plaid')
+    const host = isSandbox(bytes) ? 'sandbox.plaid.com' : 'production.plaid.com'
+    const url = `https://${host}/webhook_verification_key/get`
+    const json = JSON.stringify({ client_id: account, secret, key_id: keyId })
+    const source = {
+      url: `${url}#${keyId}`,
+      parse: parsePlaidKey,
+      limit: 'plaid',
+      load: async () => this.#fetch(new URL(url), json),
+    }
+    const key = await this.#key(source, keyId)
+    if (key) return key
+    throw invalid('the key of the JWT has expired at Plaid, or is none for signatures')
   }
 
   async #key(source: KeySource, name: string): Promise<KeyObject | undefined> {
@@ -190,6 +227,25 @@ export const parseSnsMessage = (bytes: Buffer): Readonly<Record<string, unknown>
     // Not JSON, or larger than any message of SNS (256 KB).
   }
   throw invalid('the body is no message of Amazon SNS (raw message delivery is not signed)')
+}
+
+const paypalCertificate =
+  /^https:\/\/api(-m)?(\.sandbox)?\.paypal\.com\/v1\/notifications\/certs\/[\w-]{1,100}$/
+
+/** Nothing proves the body yet. */
+const isSandbox = (bytes: Buffer): boolean => {
+  try {
+    const text = bytes.length > maxMessageBytes ? '' : bytes.toString('utf8')
+    return parseObject(text)['environment'] === 'sandbox'
+  } catch {
+    return false
+  }
+}
+
+const parsePlaidKey = (text: string): ReadonlyMap<string, KeyObject> => {
+  const { key } = parseObject(text)
+  const { expired_at: expiredAt = null } = (key ?? {}) as { readonly expired_at?: unknown }
+  return new Map(expiredAt === null ? toKeyEntry(key as JsonWebKey | null) : [])
 }
 
 const parseJwks = (text: string): ReadonlyMap<string, KeyObject> => {

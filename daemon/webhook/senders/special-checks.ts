@@ -1,4 +1,5 @@
 import { constants, createHash, createHmac, type KeyObject, verify } from 'node:crypto'
+import { crc32 } from 'node:zlib'
 import { constantTimeEqual } from '../../../shared/constant-time.ts'
 import type { Claims, SpecialCheck } from '../../../shared/signatures/form.ts'
 import { isForm, isMultipart } from '../body.ts'
@@ -48,8 +49,8 @@ const timestampIn = (text: unknown, name: string): string => {
   throw invalid(`${name} is not a time in Unix seconds`)
 }
 
-const checkAge = (timestamp: string, nowMs: number, { toleranceSeconds }: SpecialForm): void => {
-  const age = Math.floor(nowMs / 1000) - Number(timestamp)
+const requireAge = (seconds: number, nowMs: number, toleranceSeconds: number): void => {
+  const age = Math.floor(nowMs / 1000) - Math.floor(seconds)
   if (Math.abs(age) > toleranceSeconds)
     throw invalid(
       `the signed time is ${Math.abs(age)} s in the ${age < 0 ? 'future' : 'past'}, ${toleranceSeconds} s are allowed`,
@@ -199,10 +200,53 @@ const checks: { readonly [Kind in SpecialCheck]: Check } = {
       throw invalid('the body has no token of a signature')
     if (typeof signature !== 'string' || !/^[0-9a-f]{64}$/.test(signature))
       throw invalid('the body has no signature of 64 hex digits')
-    checkAge(timestamp, request.nowMs, form)
+    requireAge(Number(timestamp), request.nowMs, form.toleranceSeconds)
     if (!anyMac('sha256', form, timestamp + token, Buffer.from(signature, 'hex'))) throw noMatch()
     // The signature covers the token and not the event: it must not serve for a second one.
     return token
+  },
+
+  /** PayPal signs a checksum of the body only: its id must serve once. */
+  paypal: ({ bytes, headers, nowMs, proof }, { header, audience, toleranceSeconds }) => {
+    const id = oneValue(headers, 'paypal-transmission-id')
+    if (!/^[\w-]{1,128}$/.test(id)) throw invalid('paypal-transmission-id is no id of PayPal')
+    const time = oneValue(headers, 'paypal-transmission-time')
+    if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$/.test(time))
+      throw invalid('paypal-transmission-time is not a time in ISO 8601')
+    requireAge(Date.parse(time) / 1000, nowMs, toleranceSeconds)
+    if (oneValue(headers, 'paypal-auth-algo') !== 'SHA256withRSA')
+      throw invalid('paypal-auth-algo is not SHA256withRSA')
+    const text = oneValue(headers, header)
+    const given = Buffer.from(text, 'base64')
+    const signed = Buffer.from(`${id}|${time}|${audience}|${crc32(bytes)}`)
+    const isCanonical = text.length <= 1024 && given.toString('base64') === text
+    if (audience === undefined || !proof?.key || !isCanonical) throw noMatch()
+    if (!verify('sha256', signed, proof.key, given))
+      throw invalid('the signature does not match the body, the key and webhook_id')
+    return id
+  },
+
+  /** A JWT that contains the hash of the body. */
+  plaid: ({ bytes, nowMs, proof }, { toleranceSeconds }) => {
+    const { iat, request_body_sha256: hash } = claimsOf(proof)
+    if (typeof iat !== 'number') throw invalid('the JWT has no time at which it was made')
+    requireAge(iat, nowMs, toleranceSeconds)
+    if (hash !== sha256(bytes).toString('hex')) throw invalid('the JWT is for another body')
+    return undefined
+  },
+
+  /** Adyen signs eight fields of each item, and nothing else of it. */
+  adyen: ({ bytes }, form) => {
+    const list = parseJsonObject(bytes)['notificationItems']
+    const items = Array.isArray(list) ? list.map(stringsOf) : []
+    if (items.length === 0 || items.length > maxItems)
+      throw invalid(`the body has no list of 1 to ${maxItems} items`)
+    const ids = items.map(({ NotificationRequestItem: item }) => {
+      const { signed, signature, id } = readAdyenItem(stringsOf(item))
+      if (!anyMac('sha256', form, signed, signature)) throw noMatch()
+      return id
+    })
+    return ids.length === 1 ? ids[0] : undefined
   },
 
   twilio: (request, form) => {
@@ -232,6 +276,37 @@ const checks: { readonly [Kind in SpecialCheck]: Check } = {
     }
     return undefined
   },
+}
+
+const maxItems = 100
+
+/** All but the merchant's own reference have a form without a colon: so each text is that of one item. */
+const adyenFields: readonly (readonly [name: string, form: RegExp])[] = [
+  ['pspReference', /^[\w-]{1,80}$/],
+  ['originalReference', /^[\w-]{0,80}$/],
+  ['merchantAccountCode', /^[^:]{1,200}$/],
+  ['merchantReference', /^[^]{0,200}$/],
+  ['value', /^-?\d{1,18}$/],
+  ['currency', /^[A-Z]{3}$/],
+  ['eventCode', /^\w{1,80}$/],
+  ['success', /^(true|false)$/],
+]
+
+const readAdyenItem = (item: Readonly<Record<string, unknown>>) => {
+  const { value, currency } = stringsOf(item['amount'])
+  const { hmacSignature: text } = stringsOf(item['additionalData'])
+  const given = { originalReference: '', merchantReference: '', ...item, value, currency }
+  const values = adyenFields.map(([name, form]) => {
+    const field = (given as Readonly<Record<string, unknown>>)[name]
+    const found = typeof field === 'number' || typeof field === 'boolean' ? String(field) : field
+    if (typeof found === 'string' && form.test(found)) return found
+    throw invalid(`an item has no ${name} as Adyen writes it`)
+  })
+  const signature = Buffer.from(typeof text === 'string' ? text : '', 'base64')
+  if (signature.length !== 32 || signature.toString('base64') !== text)
+    throw invalid('an item has no hmacSignature of 32 bytes in base64')
+  const [pspReference, , , , , , eventCode, success] = values
+  return { signed: values.join(':'), signature, id: `${pspReference}:${eventCode}:${success}` }
 }
 
 const readMailgunSignature = (request: SpecialRequest): Readonly<Record<string, unknown>> => {

@@ -59,7 +59,8 @@ export const diagnose = (refusal: Refusal): string => {
     return form.check === 'token'
       ? 'X-Gitlab-Token is present, but the secret is a signing token (whsec_), and no token replaces its signature: set the signing token at GitLab, or the plain token here'
       : `a ${form.header} header is present, but no secret for it: set the signing token, which begins with whsec_`
-  return form.check === 'token' ? diagnoseToken(refusal, form) : diagnoseMac(refusal, form)
+  if (form.check === 'token') return diagnoseToken(refusal, form)
+  return form.check === 'mac' ? diagnoseMac(refusal, form) : diagnoseSpecial(form)
 }
 
 const diagnoseMissing = ({ headers, scheme }: Refusal): string => {
@@ -87,7 +88,11 @@ const diagnoseSpecial = ({ check, keysFrom, secret }: SignatureForm): string => 
 
 /** Known senders that sign in a header of this request; several share x-hub-signature. */
 const findSender = (headers: SignatureHeaders, { name: own }: SignatureScheme) => {
-  const others = presetSchemes.filter(({ name }) => name !== own)
+  // The headers of Standard Webhooks do not say which of its senders it is.
+  const others = presetSchemes.filter(
+    ({ name, forms }) =>
+      name !== own && (name === 'standard-webhooks' || forms[0]?.header !== 'svix-signature'),
+  )
   const usual = others.filter(({ forms }) => isUsed(forms.at(-1), headers))
   const signing = usual.length > 0 ? usual : others.filter(({ forms }) => isUsed(forms[0], headers))
   const named = signing.filter(

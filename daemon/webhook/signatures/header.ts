@@ -198,14 +198,19 @@ export type RequestLine = {
 
 /** True for a request that has a signature or token of this form, right or wrong. */
 export const hasSignature = (
-  { in: place, header, query = '' }: SignatureForm,
+  { in: place, header, query = '', prefix, byPrefix }: SignatureForm,
   headers: SignatureHeaders,
   line: RequestLine,
 ): boolean => {
   switch (place) {
     case undefined:
       // Some are a part of the body.
-      return header === '' || headers[header] !== undefined
+      return (
+        header === '' ||
+        (byPrefix
+          ? (headers[header]?.[0]?.startsWith(prefix) ?? false)
+          : headers[header] !== undefined)
+      )
     case 'bearer':
     case 'basic':
       return (headers[header] ?? []).some((value) => value.toLowerCase().startsWith(`${place} `))

@@ -7,7 +7,11 @@ import {
   type SignedValues,
   toSignedBytes,
 } from '../../../shared/signatures/form.ts'
-import { type SignatureScheme, signsAddress } from '../../../shared/signatures/scheme.ts'
+import {
+  addressAsAudience,
+  type SignatureScheme,
+  signsAddress,
+} from '../../../shared/signatures/scheme.ts'
 import { toPublicKey } from '../../../shared/signatures/public-keys.ts'
 import { keyBytes } from '../../../shared/signatures/secrets.ts'
 import { isFromWebPage } from '../../http/guard.ts'
@@ -243,7 +247,12 @@ export const prepareVerifier = (
   const [first, ...more] = scheme.forms
     .map((form) => compileForm(form, secrets, scheme.toleranceSeconds ?? 0))
     .filter(({ keys, tokens, keysFrom }) => keysFrom || keys.length + tokens.length > 0)
-    .map((form) => ({ ...form, publicUrl, signsChallenges: scheme.challenge?.hmac !== undefined }))
+    .map((form) => ({
+      ...form,
+      publicUrl,
+      ...(form.audience === addressAsAudience && { audience: publicUrl ?? '' }),
+      signsChallenges: scheme.challenge?.hmac !== undefined,
+    }))
   return first ? [first, ...more] : 'unusable'
 }
 

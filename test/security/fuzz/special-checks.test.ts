@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { createHash, createHmac, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
+import { crc32 } from 'node:zlib'
 import * as fc from 'fast-check'
 import { prove } from '../../../daemon/webhook/senders/prove.ts'
 import {
@@ -110,6 +111,32 @@ const senders = (): Readonly<Record<string, Sender>> => {
   const edSignature = sign(null, timed, discord.privateKey).toString('hex')
   const ecSignature = sign('sha256', timed, sendgrid.privateKey).toString('base64')
   const issuer = 'https://token.example'
+  const iso = new Date(nowMs).toISOString()
+  const paypal = sign(
+    'sha256',
+    Buffer.from(`tx-1|${iso}|WH1|${crc32(Buffer.from(body))}`),
+    rsa.privateKey,
+  ).toString('base64')
+  const plaidJwt = (() => {
+    const head = json({ alg: 'ES256', kid: 'key-of-plaid' })
+    const signed = `${head}.${json({ iat: now, request_body_sha256: hash })}`
+    const key = { key: sendgrid.privateKey, dsaEncoding: 'ieee-p1363' } as const
+    return `${signed}.${sign('sha256', Buffer.from(signed), key).toString('base64url')}`
+  })()
+  const adyenKey = 'ab'.repeat(32)
+  const adyenText = 'psp1::Shop:order-1:1130:EUR:AUTHORISATION:true'
+  const adyenMac = createHmac('sha256', Buffer.from(adyenKey, 'hex'))
+    .update(adyenText)
+    .digest('base64')
+  const adyenItem = {
+    pspReference: 'psp1',
+    merchantAccountCode: 'Shop',
+    merchantReference: 'order-1',
+    amount: { value: 1130, currency: 'EUR' },
+    eventCode: 'AUTHORISATION',
+    success: 'true',
+    additionalData: { hmacSignature: adyenMac },
+  }
   const oidc = jwt({ ...claims, iss: issuer, sub: 'repo:acme/shop' }, 'RS256')
   const signedBody = Buffer.from(`${time}|${body}`)
   const signedBy = (algorithm: string, { publicKey, privateKey }: KeyPair): Sender => {
@@ -134,6 +161,34 @@ const senders = (): Readonly<Record<string, Sender>> => {
       remoteKey: rsa.publicKey,
       sent: withHeaders({ authorization: `Bearer ${oidc}` }),
       covered: [oidc],
+      runs: manyRuns,
+    },
+    paypal: {
+      verifier: of('paypal', '', { audience: 'WH1' }),
+      remoteKey: rsa.publicKey,
+      sent: withHeaders({
+        'paypal-transmission-id': 'tx-1',
+        'paypal-transmission-time': iso,
+        'paypal-auth-algo': 'SHA256withRSA',
+        'paypal-transmission-sig': paypal,
+      }),
+      covered: [paypal, 'tx-1', iso, body],
+      runs: manyRuns,
+    },
+    plaid: {
+      verifier: of('plaid', 'secret-of-the-api', { account: 'client-1' }),
+      remoteKey: sendgrid.publicKey,
+      sent: withHeaders({ 'plaid-verification': plaidJwt }),
+      covered: [plaidJwt, body],
+      runs: manyRuns,
+    },
+    adyen: {
+      verifier: of('adyen', adyenKey),
+      sent: withHeaders(
+        {},
+        { body: JSON.stringify({ notificationItems: [{ NotificationRequestItem: adyenItem }] }) },
+      ),
+      covered: [adyenMac, 'psp1', '"Shop"', 'order-1', '1130', 'EUR', 'AUTHORISATION', '"true"'],
       runs: manyRuns,
     },
     discord: {
@@ -207,7 +262,13 @@ const isAccepted = async (
   )
   const bytes = Buffer.from(text, 'latin1')
   const find = async () => remoteKey ?? assert.fail('no key is published here')
-  const remoteKeys = { findOfGoogle: find, findOfIssuer: find, findOfSns: find }
+  const remoteKeys = {
+    findOfGoogle: find,
+    findOfIssuer: find,
+    findOfPaypal: find,
+    findOfPlaid: find,
+    findOfSns: find,
+  }
   try {
     const proof = await prove(verifier, { headers: distinct, bytes, nowMs, remoteKeys })
     verify(bytes, distinct, verifier, nowMs, { method: 'POST', url, proof })

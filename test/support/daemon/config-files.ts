@@ -52,6 +52,9 @@ export const webhook = (more = '', path = '/a', agent = 'echo', prompt = 'x'): s
 export const requiredFields: Readonly<Record<string, readonly string[]>> = {
   'google-pubsub': ['audience: https://a.example/', 'service_account: a@b.example'],
   'aws-sns': ['audience: arn:x'],
+  'github-actions': ['claims: { repository: acme/shop }'],
+  paypal: ['webhook_id: WH1'],
+  plaid: ['client_id: c1', 'secret_env: A'],
   oidc: ['issuer: https://token.example', 'audience: https://a.example/'],
   'public-key': ['algorithm: ed25519', 'signature_header: X-Signature', 'public_key_env: A_KEY'],
 }

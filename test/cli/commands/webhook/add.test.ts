@@ -35,7 +35,9 @@ const variables = async (home: Home) => parse(await readFile(home.env, 'utf8'))
 const neededOptions = ({ scheme, needs = [] }: WebhookPreset) => ({
   field: (requiredFields[scheme] ?? [])
     .filter((line) => needs.some((name) => line.startsWith(name)))
-    .map((line) => line.replace(': ', '=')),
+    .map((line) =>
+      line.startsWith('claims') ? 'claims.repository=acme/shop' : line.replace(': ', '='),
+    ),
 })
 
 describe('cli: webhook add', () => {

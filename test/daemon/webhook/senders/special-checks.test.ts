@@ -59,7 +59,13 @@ const prepare = (name: keyof typeof specialPresets, secrets: readonly string[], 
   const verifyWith = (proof?: Proof) =>
     verify(bytes, distinct, verifier, at, { method: 'POST', url, proof }).signedId
   const find = async () => remoteKey ?? assert.fail('no key is published here')
-  const remoteKeys = { findOfGoogle: find, findOfIssuer: find, findOfSns: find }
+  const remoteKeys = {
+    findOfGoogle: find,
+    findOfIssuer: find,
+    findOfPaypal: find,
+    findOfPlaid: find,
+    findOfSns: find,
+  }
   const proof = prove(verifier, { headers: distinct, bytes, nowMs: at, remoteKeys })
   return { proof, verifyWith }
 }

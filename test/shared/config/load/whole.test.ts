@@ -113,9 +113,9 @@ describe('a configuration', () => {
           '    signature_scheme: github\n    public_key_env: K\n    verify_token_env: T\n    audience: a\n    confirm: true\n',
         ),
       },
-      'webhooks.yaml:6:5 webhooks[0].public_key_env: cannot be combined with signature_scheme github (it is for discord, sendgrid, public-key)',
-      'webhooks.yaml:7:5 webhooks[0].verify_token_env: cannot be combined with signature_scheme github (it is for meta, whatsapp)',
-      'webhooks.yaml:8:5 webhooks[0].audience: cannot be combined with signature_scheme github (it is for google-pubsub, aws-sns, oidc, monday)',
+      'webhooks.yaml:6:5 webhooks[0].public_key_env: cannot be combined with signature_scheme github (it is for discord, sendgrid, telnyx, public-key)',
+      'webhooks.yaml:7:5 webhooks[0].verify_token_env: cannot be combined with signature_scheme github (it is for meta, whatsapp, strava)',
+      'webhooks.yaml:8:5 webhooks[0].audience: cannot be combined with signature_scheme github (it is for google-pubsub, aws-sns, oidc, github-actions, monday)',
       'webhooks.yaml:9:5 webhooks[0].confirm: cannot be combined with signature_scheme github (it is for asana, aws-sns)',
     ],
     'a key pair and an issuer of which too little is said': [
