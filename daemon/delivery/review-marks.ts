@@ -1,3 +1,4 @@
+import { DeliveryError, TokenRefused } from './delivery-error.ts'
 import type { PlacedComment } from './format/place-comments.ts'
 import type { CommentMarks } from './loop-guard.ts'
 import type { AgentReply } from './sender.ts'
@@ -84,7 +85,7 @@ export class ReviewMarks {
 
 const halfLength = 8
 
-type MarkedText = { readonly mark: string; readonly body: string }
+export type MarkedText = { readonly mark: string; readonly body: string }
 
 /** The only words of a review that a newer one has replaced. */
 export const describeReplaced = (url: string | undefined): string =>
@@ -98,4 +99,20 @@ export const describeRepeated = (count: number): string => {
   return count === 1
     ? '_A comment of an earlier review still applies, and is not repeated._'
     : `_${count} comments of earlier reviews still apply, and are not repeated._`
+}
+
+/** Calls, and returns what failed for the event: the review itself is posted, and must not be posted again. */
+export const tellFailure = async (
+  server: string,
+  what: string,
+  call: () => Promise<void>,
+): Promise<string[]> => {
+  try {
+    await call()
+    return []
+  } catch (error) {
+    if (error instanceof TokenRefused) return [`${what}: ${server} refused the token`]
+    if (!(error instanceof DeliveryError)) throw error
+    return [`${what}: ${error.message}`]
+  }
 }

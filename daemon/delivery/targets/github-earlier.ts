@@ -1,6 +1,6 @@
 import { listAt, textAt, valueAt } from '../../util/payload-path.ts'
-import { DeliveryError, TokenRefused } from '../delivery-error.ts'
-import { describeReplaced, type ReviewMarks } from '../review-marks.ts'
+import { DeliveryError } from '../delivery-error.ts'
+import { describeReplaced, type ReviewMarks, tellFailure } from '../review-marks.ts'
 import { findListed, type GithubApi, type GithubRequest } from './github-api.ts'
 
 /*
@@ -102,22 +102,11 @@ export const retireEarlier = async (
     }
   }
   return [
-    ...(await tellFailure('an earlier review keeps its words', replace)),
-    ...(await tellFailure('threads on lines that are gone stay open', async () =>
+    ...(await tellFailure('github', 'an earlier review keeps its words', replace)),
+    ...(await tellFailure('github', 'threads on lines that are gone stay open', async () =>
       resolveGone(request, pull, marks),
     )),
   ]
-}
-
-const tellFailure = async (what: string, call: () => Promise<void>): Promise<string[]> => {
-  try {
-    await call()
-    return []
-  } catch (error) {
-    if (error instanceof TokenRefused) return [`${what}: github refused the token`]
-    if (!(error instanceof DeliveryError)) throw error
-    return [`${what}: ${error.message}`]
-  }
 }
 
 /** docs.github.com/graphql/reference/objects#pullrequestreviewthread: the REST API does not know threads. */

@@ -7,7 +7,9 @@ import { type LineComment, parseAnswer } from '../format/review.ts'
 import type { CommentMarks } from '../loop-guard.ts'
 import type { Sender, SeenCode } from '../sender.ts'
 import { needsOf, type TokenSource, withToken } from '../token.ts'
-import { describeOthers, describeReview, withComments } from './github-review.ts'
+import { describeRepeated, type MarkedText, ReviewMarks } from '../review-marks.ts'
+import { describeOthers, describeReview, describeThere, withComments } from './github-review.ts'
+import { findEarlier, retireEarlier } from './gitlab-earlier.ts'
 import {
   createGitlabRequest,
   findNote,
@@ -22,7 +24,8 @@ const maxFilePages = 150
 
 /**
  * A review of a merge request: a thread for each comment on a line (docs.gitlab.com/api/discussions), and a note
- * with the rest. Each begins with a hidden mark, by which a repeat finds those of an earlier attempt.
+ * with the rest. Each begins with a hidden mark, by which a repeat finds those of an earlier attempt. It replaces the
+ * earlier review of the same rule, and repeats none of its comments.
  */
 export const createGitlabReview = (
   apiUrl = gitlabApiUrl,
@@ -36,34 +39,51 @@ export const createGitlabReview = (
     const merge = `${apiUrl}/projects/${encodeURIComponent(project)}/merge_requests/${number}`
     const review = parseAnswer(answer)
     const { comments, note } = review
+    const reviewMarks = new ReviewMarks(marks, reply, address)
     return withToken(token, async (accessToken) => {
       const request = createGitlabRequest(accessToken, attempt)
       const diff =
         comments.length > 0 ? await readDiff(request, merge, comments, reply.code) : undefined
       const { placed, others } = placeComments(comments, diff?.patches ?? new Map())
+      const earlier =
+        review.text.trim() === '' && comments.length === 0
+          ? undefined
+          : await findEarlier(request, { merge, apiUrl, marks: reviewMarks })
+      const hidden = reviewMarks.linesOf(placed)
+      const there = new Set(earlier?.comments.map(({ line }) => line))
+      const fresh = placed.filter((comment) => !there.has(hidden.get(comment) ?? ''))
+      const repeated = placed.length - fresh.length
       const arrived = new Set<string>()
       if (placed.length > 0 || attempt.mayHaveArrived)
         await findNote(`${merge}/notes`, request, (body) => {
           arrived.add(body.split('\n', 1)[0] ?? '')
           return false
         })
-      const post = async (list: string, part: number, text: string, position?: object) => {
-        const mark = marks.markFor(reply.eventId, part, text)
-        if (arrived.has(mark)) return true
-        const body = { body: marks.toBody(mark, text), ...(position && { position }) }
-        const { status, json } = await request(`${merge}/${list}`, body, position ? [400] : [])
-        first ??= position ? valueAt(json, ['notes', '0', 'id']) : json['id']
-        return status !== 400
+      /** The number of the note, 'there' for one of an earlier attempt, or undefined where GitLab refuses its line. */
+      const post = async (list: string, { mark, body }: MarkedText, position?: object) => {
+        if (arrived.has(mark)) return 'there'
+        const fields = { body, ...(position && { position }) }
+        const { status, json } = await request(`${merge}/${list}`, fields, position ? [400] : [])
+        if (status === 400) return undefined
+        return valueAt(json, position ? ['notes', '0', 'id'] : ['id']) ?? 'there'
       }
-      let first: unknown
+      const posted: unknown[] = []
       const inText = [...others]
-      for (const [index, comment] of placed.entries()) {
+      for (const [index, comment] of fresh.entries()) {
         const position = { ...diff?.refs, ...toPosition(comment, diff?.oldPaths) }
-        if (!(await post('discussions', index + 2, toBody(comment), position))) inText.push(comment)
+        const text = reviewMarks.comment(index + 2, hidden.get(comment) ?? '', toBody(comment))
+        const id = await post('discussions', text, position)
+        if (id === undefined) inText.push(comment)
+        else posted.push(id)
       }
       const leftOut = describeLeftOut(reply.code?.leftOut)
-      const words = withComments([leftOut, review.text], [], inText)
-      if (words !== '') await post('notes', 1, toGitlabBody(words))
+      // The words of an earlier review are replaced by a link to those of this one.
+      const shown = earlier && earlier.summaries.length > 0 ? fresh : []
+      const words = withComments([leftOut, review.text, describeRepeated(repeated)], shown, inText)
+      const summary =
+        words === '' ? undefined : await post('notes', reviewMarks.summary(toGitlabBody(words)))
+      const item = `${project}/-/merge_requests/${number}`
+      const made = toNote(describeReview(posted.length), posted[0] ?? summary, item, apiUrl)
       const notes = [
         words === '' && placed.length === 0
           ? 'the answer has neither words nor comments: nothing was posted'
@@ -77,12 +97,18 @@ export const createGitlabReview = (
               diff?.hasMoved ?? false,
               'merge request',
             ),
+        describeThere(repeated),
+        ...(earlier
+          ? await retireEarlier(request, {
+              merge,
+              marks: reviewMarks,
+              earlier,
+              lines: new Set(hidden.values()),
+              url: (toNote('', summary, item, apiUrl) ?? made)?.url,
+            })
+          : []),
       ].filter((one) => one !== undefined)
-      const what = describeReview(comments.length - inText.length)
-      return {
-        note: notes.length === 0 ? undefined : notes.join('; '),
-        made: toNote(what, first, `${project}/-/merge_requests/${number}`, apiUrl),
-      }
+      return { note: notes.length === 0 ? undefined : notes.join('; '), made }
     })
   },
 })

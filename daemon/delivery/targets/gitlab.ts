@@ -60,13 +60,15 @@ export type GitlabRequest = (
   to: string,
   body?: object,
   handles?: readonly number[],
+  method?: 'PUT',
 ) => Promise<TargetResponse>
 
 export const createGitlabRequest =
   (accessToken: string, attempt: Asking): GitlabRequest =>
-  async (to, body, handles = []) => {
+  async (to, body, handles = [], method) => {
     const response = await requestTarget(new URL(to), {
       target: gitlab,
+      ...(method && { method }),
       // Access tokens of any kind are bearer tokens too (docs.gitlab.com/api/rest/authentication).
       token: accessToken,
       headers: { accept: 'application/json' },

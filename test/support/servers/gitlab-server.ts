@@ -7,9 +7,22 @@ import { json, type Recorded, startTargetServer, type TargetServer } from './tar
 
 type Position = Readonly<Record<string, string | number>>
 
+type Note = {
+  readonly id: number
+  body: string
+  position?: Position
+  readonly created_at: string
+  author: { id: number }
+  resolvable: boolean
+  resolved: boolean
+}
+
+const account = { id: 42, username: 'door' }
+
 export type GitlabServer = Pick<TargetServer, 'requests' | 'next' | 'close'> & {
   readonly apiUrl: string
-  readonly notes: { readonly body: string; readonly position?: Position; created_at: string }[]
+  /** The newest first; each is the first of its discussion. */
+  readonly notes: Note[]
   readonly files: { new_path: string; old_path: string; diff: string }[]
   /** Lines that have a position, by path, old number and new number. */
   readonly lines: Set<string>
@@ -32,9 +45,23 @@ export const startGitlabServer = async (): Promise<GitlabServer> => {
       if (!isComplete || !known)
         return [400, { message: '400 Bad request - Note {:line_code=>["can\'t be blank"]}' }]
     }
-    notes.unshift({ body, ...(position && { position }), created_at: new Date().toISOString() })
-    const { length: id } = notes
-    return [201, position ? { id: 'f'.repeat(40), notes: [{ id }] } : { id }]
+    const id = notes.length + 1
+    const created_at = new Date().toISOString()
+    const resolvable = position !== undefined
+    const place = resolvable ? { position } : {}
+    notes.unshift({ id, body, ...place, created_at, author: account, resolvable, resolved: false })
+    return [201, position ? { id: nameOf(id), notes: [{ id }] } : { id }]
+  }
+
+  /** Only who wrote a note may edit it. */
+  const change = (path: string, { fields }: Recorded): readonly [number, unknown] => {
+    const [, list, name = ''] = /^\/(notes|discussions)\/(\w+)$/.exec(path) ?? []
+    const note = notes.find(({ id }) => name === (list === 'notes' ? String(id) : nameOf(id)))
+    if (!note) return [404, { message: '404 Not found' }]
+    if (list === 'discussions') note.resolved = fields['resolved'] === true
+    else if (note.author.id !== account.id) return [403, { message: '403 Forbidden' }]
+    else note.body = String(fields['body'])
+    return [200, {}]
   }
 
   const answer = (recorded: Recorded): readonly [number, unknown] => {
@@ -43,9 +70,13 @@ export const startGitlabServer = async (): Promise<GitlabServer> => {
     const [size, page] = ['per_page', 'page'].map((name) => Number(searchParams.get(name)))
     const list = (items: readonly unknown[]) =>
       [200, items.slice(((page ?? 1) - 1) * (size ?? 20), (page ?? 1) * (size ?? 20))] as const
+    if (pathname === '/api/v4/user') return [200, account]
+    if (recorded.method === 'PUT') return change(pathname.replace(merge, ''), recorded)
     switch (`${recorded.method} ${pathname.replace(merge, '')}`) {
       case 'GET ':
         return [200, { iid: 7, diff_refs: refs }]
+      case 'GET /discussions':
+        return list(notes.toReversed().map((note) => ({ id: nameOf(note.id), notes: [note] })))
       case 'GET /diffs':
         return list(files)
       case 'GET /notes':
@@ -63,3 +94,6 @@ export const startGitlabServer = async (): Promise<GitlabServer> => {
   const { requests, next, close, origin } = server
   return { requests, next, close, notes, files, lines, apiUrl: `${origin}/api/v4` }
 }
+
+/** The id of a discussion, by that of its first note. */
+const nameOf = (id: number): string => String(id).padStart(40, 'f')

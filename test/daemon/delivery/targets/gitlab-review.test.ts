@@ -45,7 +45,7 @@ describe('a review on GitLab', () => {
       .map(({ body, position }) => [
         position?.['old_line'],
         position?.['new_line'],
-        body.replace(/^<!-- doorward:[^>]*-->\n/, ''),
+        body.replace(/^<!-- doorward:[^>]*-->\n<!-- doorward-key:[^>]*-->\n/, ''),
       ])
 
   it('has a thread for each comment on a line, and a note with the rest', async () => {
@@ -116,9 +116,14 @@ describe('a review on GitLab', () => {
       }),
       json(200, server.files),
       json(200, []),
+      json(200, []),
       (response, recorded, request) => {
         server.notes.unshift({
           body: String(recorded.fields['body']),
+          id: 1,
+          author: { id: 42 },
+          resolvable: true,
+          resolved: false,
           created_at: new Date().toISOString(),
         })
         return json(201, {})(response, recorded, request)
