@@ -214,7 +214,9 @@ const senderRow = ({ name, title, source, secretIs, where, deliveryId }) => {
     of === name ? [alias] : [],
   )
   const also = aliases.length === 0 ? '' : `, ${aliases.map(code).join(', ')}`
+  const { source: from } = deliveryId
   const ids = [
+    ...(from ? [`${code(from.header)} with the id, or ${code(from.field)}`] : []),
     ...(deliveryId.body === undefined ? [] : [`${code(deliveryId.body)} in the body`]),
     ...deliveryId.headers.map((header) => code(header)),
   ]

@@ -118,8 +118,8 @@ export const payloadDescriptionSchema = z.strictObject({
   paths: z.array(z.strictObject({ path: z.string(), type: z.string() })),
   /** True when more paths exist than are listed. */
   cut: z.boolean(),
-  /** The event as `on` names it, where the sender names it. */
-  on: z.string().optional(),
+  /** The events of the payload as `on` names them, where the sender names them. */
+  on: z.array(z.string()).optional(),
   /** Paths that distinguish the kinds of events of this sender. */
   filter: z.array(z.string()),
   promptTemplate: z.string(),

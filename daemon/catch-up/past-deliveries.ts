@@ -52,8 +52,8 @@ export const canRun = (
   const scope = { event: { action }, headers: {} }
   return rules.some(
     ({ on, filter, coalesce }) =>
-      isNamed(coalesce?.cancelOn ?? [], { event, action }) ||
-      ((!on || isNamed(on, { event, action })) &&
+      isNamed(coalesce?.cancelOn ?? [], [{ event, action }]) ||
+      ((!on || isNamed(on, [{ event, action }])) &&
         filter.every(
           (condition) =>
             condition.kind !== 'value' ||

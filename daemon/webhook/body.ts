@@ -20,7 +20,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true })
 export const isForm = (contentType: string | undefined): boolean =>
   parseMediaType(contentType) === 'application/x-www-form-urlencoded'
 
-const parseMediaType = (contentType: string | undefined): string =>
+export const parseMediaType = (contentType: string | undefined): string =>
   contentType === usualType ? usualType : readMediaType(contentType)
 
 /** Nearly all senders write exactly this. */

@@ -113,14 +113,19 @@ export const listHeaderNames = (
   { forms, deliveryId, event, emptyBody = [], handshake, challenge }: SignatureScheme,
   ofTemplates: readonly string[] = [],
 ): readonly string[] => {
-  const ofForms = forms.flatMap(({ header, timestampHeader, idHeader, check }) =>
-    [...(check === 'paypal' ? paypalHeaders : []), header, timestampHeader, idHeader].flatMap(
-      (name) => name || [],
-    ),
+  const ofForms = forms.flatMap(({ header, timestampHeader, idHeader, moreHeaders = [], check }) =>
+    [
+      ...(check === 'paypal' ? paypalHeaders : []),
+      header,
+      timestampHeader,
+      idHeader,
+      ...moreHeaders,
+    ].flatMap((name) => name || []),
   )
   const ofHandshake = (handshake && handshakeHeaders[handshake]) ?? []
-  const ofScheme = [...ofForms, ...deliveryId.headers, ...emptyBody, ...ofHandshake]
-  const ofEvent = event?.header === undefined ? [] : [event.header]
+  const ofId = [...deliveryId.headers, deliveryId.source?.header ?? []].flat()
+  const ofScheme = [...ofForms, ...ofId, ...emptyBody, ...ofHandshake]
+  const ofEvent = [event?.header ?? [], event?.headers ?? []].flat()
   const ofChallenge = challenge?.header === undefined ? [] : [challenge.header]
   const all = [...ofScheme, ...ofEvent, ...ofChallenge, ...always, ...ofTemplates]
   return [...new Set(all.map((name) => name.toLowerCase()))]

@@ -3,7 +3,7 @@ import type { CompiledRule, CompiledWebhook } from './compiled-webhook.ts'
 import { ofRule, type SeenDeliveries } from './dedupe.ts'
 import type { ReadDelivery } from './read-delivery.ts'
 import type { RunBudgets } from './rules/budgets.ts'
-import { chooseRules, isNamed, readEventKind } from './rules/choose.ts'
+import { chooseRules, isNamed, readEventKinds } from './rules/choose.ts'
 import { type EventGroups, toCoalesced } from './rules/groups.ts'
 import { findHandshake, type Handshake } from './senders/handshakes.ts'
 
@@ -106,9 +106,9 @@ const findNewer = (
 /** The groups that a delivery ends, with the name of its event in `cancel_on`. */
 export const listEnded = ({ webhook, headers, payload, scope, receivedAt }: ReadDelivery) => {
   if (!webhook.rules.some(({ coalesce }) => coalesce?.cancelOn)) return []
-  const kind = readEventKind(webhook.scheme, headers, payload)
+  const kinds = readEventKinds(webhook.scheme, headers, payload)
   return webhook.rules.flatMap((rule) => {
-    const name = rule.coalesce?.cancelOn?.find((one) => isNamed([one], kind))
+    const name = rule.coalesce?.cancelOn?.find((one) => isNamed([one], kinds))
     if (name === undefined) return []
     const coalesced = toCoalesced(rule, scope, receivedAt)
     return typeof coalesced === 'object' ? [{ name, coalesced }] : []

@@ -13,7 +13,7 @@ import type { SignatureHeaders } from './signatures/header.ts'
  */
 
 /** These names have a kind in front, and events of one kind can have the same body: `orders/create`, `orders/paid`. */
-const hasKind = /^(?:x-event-key|x-shopify-topic|x-wc-webhook-topic)$/
+const hasKind = /^(?:x-event-key|(?:x-)?shopify-topic|x-wc-webhook-topic)$/
 /** Two events of these senders never have the same body. */
 const isExact =
   /^(?:x-(?:github|gitlab|gitea|forgejo|gogs)-event|x-(?:gitea|forgejo|gogs)-event-type|sentry-hook-resource)$/

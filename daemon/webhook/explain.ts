@@ -19,7 +19,14 @@ import { loadMultipart } from './forms.ts'
 import { isMultipart } from './body.ts'
 import { markedPrompt } from './prompt.ts'
 import { formatRate, type RunBudgets } from './rules/budgets.ts'
-import { findMiss, isNamed, readEventKind, toEventName, explainFilter } from './rules/choose.ts'
+import {
+  explainFilter,
+  findMiss,
+  isNamed,
+  readEventKinds,
+  showEventNames,
+  toEventName,
+} from './rules/choose.ts'
 import { describeEmptyKey, expandKey } from './rules/groups.ts'
 import { prove, type ToProve } from './senders/prove.ts'
 import type { RemoteKeys } from './senders/remote-keys.ts'
@@ -90,18 +97,18 @@ const explainRule = async (
 ): Promise<RuleExplanation> => {
   const { name, on, coalesce, maxRuns } = rule
   const { scope, webhook, headers, payload } = read
-  const kind = readEventKind(webhook.scheme, headers, payload)
+  const kinds = readEventKinds(webhook.scheme, headers, payload)
   const made = tryPrompt(rule, scope)
   const now = performance.now()
   const left = facts.budgets.left(rule, now)
   return {
     ...(name !== undefined && { rule: name }),
-    matches: findMiss(rule, kind, scope) === undefined,
+    matches: findMiss(rule, kinds, scope) === undefined,
     ...(on && {
       on: {
         expected: [...on],
-        actual: kind ? toEventName(kind) : null,
-        matches: isNamed(on, kind),
+        actual: showEventNames(kinds.map(toEventName)) ?? null,
+        matches: isNamed(on, kinds),
       },
     }),
     filter: explainFilter(scope, rule.filter),

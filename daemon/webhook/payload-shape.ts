@@ -30,6 +30,7 @@ const containers = [
 ]
 const innerKinds = [...kinds, 'subtype', 'status', 'state']
 const maxFilters = 4
+const maxEvents = 10
 
 /** Fields that are useful in a prompt, the most useful first. */
 const telling = [
@@ -56,11 +57,11 @@ const maxProposed = 8
 type Names = readonly string[]
 type Described = { readonly names: Names; readonly type: string }
 
-/** Describes a payload: its paths without values, and a suggested filter and prompt; `on` names its event. */
+/** Describes a payload: its paths without values, and a suggested filter and prompt; `on` names its events. */
 export const describePayload = (
   webhook: string,
   payload: Payload,
-  on?: string,
+  events: readonly string[] = [],
 ): PayloadDescription => {
   const { values, cut } = describeShape(payload)
   const filter = values
@@ -72,7 +73,7 @@ export const describePayload = (
     webhook,
     paths: values.map(({ names, type }) => ({ path: formatPath(names), type })),
     cut,
-    ...(on !== undefined && { on }),
+    ...(events.length > 0 && { on: events.slice(0, maxEvents) }),
     filter: filter.map(formatPath),
     promptTemplate: toTemplate(values, filter),
   }
@@ -149,7 +150,7 @@ export type DeliveryWaiters = {
   /** Waits for it. Throws `stopping` when the daemon stops, `interrupted` when the signal is aborted. */
   readonly wait: (webhook: string, signal: AbortSignal) => Promise<PayloadDescription>
   /** Passes a verified payload to the clients that wait for this webhook. */
-  readonly show: (webhook: string, payload: Payload, getEvent: () => string | undefined) => void
+  readonly show: (webhook: string, payload: Payload, getEvents: () => readonly string[]) => void
   readonly close: () => void
 }
 
@@ -172,11 +173,11 @@ export const createDeliveryWaiters = (): DeliveryWaiters => {
         if (signal.aborted) leave()
         else signal.addEventListener('abort', leave)
       }),
-    show: (webhook, payload, getEvent) => {
+    show: (webhook, payload, getEvents) => {
       for (const one of waiting) {
         if (one.webhook !== webhook) continue
         waiting.delete(one)
-        one.learn(describePayload(webhook, payload, getEvent()))
+        one.learn(describePayload(webhook, payload, getEvents()))
       }
     },
     close: () => {

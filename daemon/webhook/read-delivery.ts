@@ -5,8 +5,14 @@ import type { SignatureScheme } from '../../shared/signatures/scheme.ts'
 import { textAt, valueAt } from '../util/payload-path.ts'
 import type { CompiledWebhook } from './compiled-webhook.ts'
 import { type DeliveryKey, deliveryKey } from './dedupe.ts'
-// oxlint-disable-next-line no-restricted-imports -- the argument of `parse` is verified
-import { type BodyHeaders, parseUnverified, type Payload, toBodyHeaders } from './body.ts'
+import {
+  type BodyHeaders,
+  parseMediaType,
+  // oxlint-disable-next-line no-restricted-imports -- the argument of `parse` is verified
+  parseUnverified,
+  type Payload,
+  toBodyHeaders,
+} from './body.ts'
 import { invalid, type SignatureHeaders } from './signatures/header.ts'
 import type { VerifiedBody } from './signatures/verify.ts'
 
@@ -57,7 +63,13 @@ export const readDelivery = (verified: VerifiedDelivery): ReadDelivery => {
     source,
     payload,
     deliveryId,
-    key: deliveryKey(path, dedupe, deliveryId, body.bytes, findSecond(scheme, body, payload)),
+    key: deliveryKey(
+      path,
+      dedupe,
+      toUniqueId(scheme, deliveryId, body),
+      body.bytes,
+      findSecond(scheme, body, payload),
+    ),
     scope: {
       event: payload,
       headers: toScopeHeaders(scopeHeaders, headers),
@@ -66,6 +78,16 @@ export const readDelivery = (verified: VerifiedDelivery): ReadDelivery => {
     },
   }
 }
+
+/** The id of the sender, with the bytes where other deliveries can have the same. */
+const toUniqueId = (
+  { deliveryId: { isShared } }: SignatureScheme,
+  deliveryId: string | undefined,
+  { bytes }: VerifiedBody,
+): string | undefined =>
+  deliveryId !== undefined && isShared
+    ? `${deliveryId} ${hash('sha256', bytes, 'hex')}`
+    : deliveryId
 
 /**
  * What else identifies a delivery: its bytes, where no signature covers the id; at Slack the message, as an app
@@ -208,6 +230,7 @@ export const getDeliveryId = (
 ): string | undefined => {
   // However long it is: no signature covers the other headers.
   if (verified?.signedId !== undefined) return verified.signedId
+  if (deliveryId.source) return getSourceId(deliveryId, headers, verified?.payload)
   if (verified && deliveryId.body !== undefined) {
     const id = valueAt(verified.payload, deliveryId.body.split('.'))
     const text = typeof id === 'number' ? String(id) : id
@@ -219,6 +242,24 @@ export const getDeliveryId = (
   }
   return undefined
 }
+
+/** Source and id, of the headers, or of a body that has them as fields (CloudEvents 1.0). */
+const getSourceId = (
+  { headers: [name = ''], body = '', source }: SignatureScheme['deliveryId'],
+  headers: SignatureHeaders,
+  payload: Payload,
+): string | undefined => {
+  if (!source) return undefined
+  const isStructured = parseMediaType(headers['content-type']?.[0]) === source.mediaType
+  const id = isStructured ? textAt(payload, body) : oneOf(headers, name)
+  const from = isStructured ? textAt(payload, source.field) : oneOf(headers, source.header)
+  if (id === undefined || id === '' || from === undefined) return undefined
+  const isVisible = /^[\x21-\x7e]{1,128}$/.test(id) && /^[\x21-\x7e]{1,256}$/.test(from)
+  return isVisible ? `${from} ${id}` : shown(`${from} ${id}`)
+}
+
+const oneOf = (headers: SignatureHeaders, name: string): string | undefined =>
+  headers[name]?.length === 1 ? headers[name][0] : undefined
 
 const shown = (id: string): string =>
   /^[\x21-\x7e]{1,128}$/.test(id) ? id : `sha256:${hash('sha256', id, 'hex')}`

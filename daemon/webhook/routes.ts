@@ -52,7 +52,11 @@ export const serveWebhooks = (
       if (retryAfter !== undefined) response.setHeader('Retry-After', retryAfter)
       if (isNotAllowed(error)) response.setHeader('Allow', allowedMethods(webhook))
       if (!request.complete && !request.destroyed) closeAfterResponse(request, response)
-      send(() => sendProblem(response, error, { log, path: webhook.path }))
+      send(() =>
+        webhook.scheme.emptyRefusal && isUnsigned(error)
+          ? response.writeHead(401, { 'Content-Length': 0 }).end()
+          : sendProblem(response, error, { log, path: webhook.path }),
+      )
     }
   }
   return (request, response) => {
@@ -76,6 +80,9 @@ const parseUrlPath = (url: string): string => {
 
 const isNotAllowed = (error: unknown): boolean =>
   error instanceof DoorwardError && error.code === 'method-not-allowed'
+
+const isUnsigned = (error: unknown): boolean =>
+  error instanceof DoorwardError && error.code === 'signature-invalid'
 
 /** 202 with JSON; where the sender requires another response, id and status are in a header. */
 const sendAccepted = (response: ServerResponse, { id, status, reply, events }: Accepted): void => {

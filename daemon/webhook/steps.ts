@@ -26,7 +26,7 @@ import type { RateLimits } from './rate-limit.ts'
 import { readDelivery } from './read-delivery.ts'
 import { holdBytes, receive } from './receive.ts'
 import { formatMaxRuns, type RunBudgets } from './rules/budgets.ts'
-import { getEventName } from './rules/choose.ts'
+import { getEventNames } from './rules/choose.ts'
 import {
   acceptHandshake,
   confirmSubscription,
@@ -216,7 +216,7 @@ export const answerWithoutRun = (
     const id = addFiltered(delivery, { state: 'filtered', detail: decision.detail }, events)
     return toAccepted(delivery, id, 'filtered')
   }
-  learners.show(webhook.path, payload, () => getEventName(webhook.scheme, headers, payload))
+  learners.show(webhook.path, payload, () => getEventNames(webhook.scheme, headers, payload))
   if (decision.kind === 'run') return undefined
   const { kind: state, detail } = decision
   const event = decision.kind === 'duplicate' ? decision.of[0] : undefined
@@ -233,9 +233,9 @@ const answerHandshake = (
   handshake: Handshake,
   parts: PipelineParts,
 ): Accepted => {
-  const { webhook } = delivery
+  const { webhook, headers } = delivery
   const { status, reply, confirm } = handshake
-  delivery.reply = reply
+  delivery.reply = reply ?? getReply(webhook.scheme, headers, required(delivery.read).payload)
   const detail = describeHandshake(handshake, webhook)
   const id = addFiltered(delivery, { state: 'filtered', detail }, parts.events)
   if (confirm !== undefined && webhook.confirm) confirmSubscription(id, confirm, parts)

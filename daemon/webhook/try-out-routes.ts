@@ -19,7 +19,7 @@ import type { CompiledWebhook } from './compiled-webhook.ts'
 import type { Engine } from './engine.ts'
 import { type DeliveryToExplain, explain } from './explain.ts'
 import { type DeliveryWaiters, describePayload } from './payload-shape.ts'
-import { getEventName } from './rules/choose.ts'
+import { getEventNames } from './rules/choose.ts'
 import type { RemoteKeys } from './senders/remote-keys.ts'
 import type { SignatureHeaders } from './signatures/verify.ts'
 
@@ -70,7 +70,7 @@ export const tryOutRoutes = (parts: TryOutParts): Router => {
     const { path, payload } = await readJsonBody(ctx, learnSchema, maxBytes())
     if (payload !== undefined) {
       const { scheme } = current().byPath.get(path) ?? {}
-      const on = scheme && getEventName(scheme, {}, payload)
+      const on = scheme && getEventNames(scheme, {}, payload)
       ctx.body = describePayload(path, payload, on)
       return
     }

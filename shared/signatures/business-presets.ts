@@ -1,3 +1,4 @@
+import { each } from '../paths.ts'
 import { overBody } from './form.ts'
 import type { SchemeFacts } from './scheme.ts'
 
@@ -6,6 +7,8 @@ import type { SchemeFacts } from './scheme.ts'
  */
 
 const base64 = { ...overBody, encoding: 'base64' } as const
+
+const docusignHeaders = Array.from({ length: 9 }, (_, index) => `x-docusign-signature-${index + 2}`)
 
 export const businessPresets = {
   zoom: {
@@ -38,7 +41,12 @@ export const businessPresets = {
     where: 'the app, Webhooks: Callback URL, and as Verify token what verify_token_env has',
     forms: [{ ...overBody, header: 'x-hub-signature-256', prefix: 'sha256=' }],
     deliveryId: { headers: [] },
-    event: { field: 'object' },
+    event: {
+      field: 'object',
+      action: 'field',
+      items: ['entry', each, 'changes', each],
+      isActionNamed: true,
+    },
     handshake: 'meta',
     emptyReply: true,
     source: 'https://developers.facebook.com/docs/graph-api/webhooks/getting-started',
@@ -95,6 +103,7 @@ export const businessPresets = {
     forms: [{ ...overBody, header: 'x-cal-signature-256' }],
     deliveryId: { headers: [] },
     event: { field: 'triggerEvent' },
+    handshake: 'cal-com',
     source: 'https://cal.com/docs/developing/guides/automation/webhooks',
   },
   dropbox: {
@@ -131,7 +140,7 @@ export const businessPresets = {
     where: 'its API: POST /webhooks, resource and target',
     forms: [{ ...overBody, header: 'x-hook-signature' }],
     deliveryId: { headers: [] },
-    event: { field: 'events.0.resource.resource_type', action: 'events.0.action' },
+    event: { field: 'resource.resource_type', action: 'action', items: ['events', each] },
     handshake: 'asana',
     emptyReply: true,
     source: 'https://developers.asana.com/docs/webhooks-guide',
@@ -152,7 +161,7 @@ export const businessPresets = {
     ],
     toleranceSeconds: 300,
     deliveryId: { headers: [] },
-    event: { field: '0.subscriptionType' },
+    event: { field: 'subscriptionType', items: [each] },
     source:
       'https://developers.hubspot.com/docs/apps/developer-platform/build-apps/authentication/request-validation',
   },
@@ -177,13 +186,18 @@ export const businessPresets = {
     toleranceSeconds: 300,
     deliveryId: { headers: [], body: 'event_id' },
     event: { field: 'event_type' },
+    emptyReply: true,
     source: 'https://developer.paddle.com/webhooks/signature-verification',
   },
   'lemon-squeezy': {
     title: 'Lemon Squeezy',
     secretIs: 'the Signing secret of the webhook',
+    secretForm: {
+      pattern: /^.{6,40}$/,
+      fault: 'is not 6 to 40 characters, as Lemon Squeezy takes them',
+    },
     where: 'Settings, Webhooks',
-    makesSecret: true,
+    makesSecret: 'short',
     forms: [{ ...overBody, header: 'x-signature' }],
     deliveryId: { headers: [] },
     event: { field: 'meta.event_name', header: 'x-event-name' },
@@ -192,10 +206,11 @@ export const businessPresets = {
   },
   docusign: {
     title: 'DocuSign',
-    secretIs: 'the HMAC key of Connect, the first if there are several',
+    secretIs: 'an HMAC key of Connect, any if there are several',
     where:
       'Settings, Connect, Add Configuration, with HMAC signature; the key is under Connect Keys',
-    forms: [{ ...base64, header: 'x-docusign-signature-1' }],
+    // One for each key that is active.
+    forms: [{ ...base64, header: 'x-docusign-signature-1', moreHeaders: docusignHeaders }],
     deliveryId: { headers: [] },
     event: { field: 'event' },
     emptyReply: true,
@@ -235,7 +250,8 @@ export const businessPresets = {
     where: 'WooCommerce, Settings, Advanced, Webhooks, Add webhook',
     makesSecret: true,
     forms: [{ ...base64, header: 'x-wc-webhook-signature' }],
-    deliveryId: { headers: ['x-wc-webhook-delivery-id'] },
+    // All deliveries of a webhook in one second have the same id.
+    deliveryId: { headers: ['x-wc-webhook-delivery-id'], isShared: true },
     event: { header: 'x-wc-webhook-topic' },
     handshake: 'woocommerce',
     source: 'https://developer.woocommerce.com/docs/best-practices/urls-and-routing/webhooks/',
@@ -265,9 +281,10 @@ export const businessPresets = {
     where: 'the app, Webhooks, Delivery URL',
     forms: [{ ...base64, header: 'x-xero-signature' }],
     deliveryId: { headers: [] },
-    event: { field: 'events.0.eventCategory', action: 'events.0.eventType' },
+    event: { field: 'eventCategory', action: 'eventType', items: ['events', each] },
     handshake: 'xero',
     emptyReply: true,
+    emptyRefusal: true,
     source: 'https://developer.xero.com/documentation/guides/webhooks/overview/',
   },
   square: {
@@ -311,6 +328,7 @@ export const businessPresets = {
     forms: [{ ...overBody, header: 'x-hub-signature', algorithm: 'sha1', prefix: 'sha1=' }],
     deliveryId: { headers: [], body: 'id' },
     event: { field: 'topic' },
+    handshake: 'intercom',
     source: 'https://developers.intercom.com/docs/webhooks/setting-up-webhooks',
   },
   twitch: {

@@ -1,3 +1,4 @@
+import { each } from '../paths.ts'
 import { overBody } from './form.ts'
 import type { SchemeFacts } from './scheme.ts'
 
@@ -30,6 +31,7 @@ export const developerPresets = {
     // The second is that of Bitbucket Data Center.
     deliveryId: { headers: ['x-request-uuid', 'x-request-id'] },
     event: { header: 'x-event-key' },
+    handshake: 'bitbucket',
     source: 'https://support.atlassian.com/bitbucket-cloud/docs/manage-webhooks/',
   },
   jira: {
@@ -60,6 +62,7 @@ export const developerPresets = {
     forms: [{ ...overBody, header: 'x-pagerduty-signature', list: 'commas', param: 'v1' }],
     deliveryId: { headers: [], body: 'event.id' },
     event: { field: 'event.event_type' },
+    handshake: 'pagerduty',
     source: 'https://developer.pagerduty.com/docs/verifying-webhook-signatures',
   },
   grafana: {
@@ -138,7 +141,8 @@ export const developerPresets = {
     makesSecret: true,
     forms: [{ ...overBody, header: 'x-tfe-notification-signature', algorithm: 'sha512' }],
     deliveryId: { headers: [] },
-    event: { field: 'notifications.0.trigger' },
+    // Version 2 of its payload has one trigger, at the top.
+    event: { field: 'trigger', items: ['notifications', each] },
     handshake: 'terraform',
     source:
       'https://developer.hashicorp.com/terraform/cloud-docs/api-docs/notification-configurations',
@@ -151,6 +155,7 @@ export const developerPresets = {
     forms: [{ ...overBody, header: 'x-discourse-event-signature', prefix: 'sha256=' }],
     deliveryId: { headers: ['x-discourse-event-id'] },
     event: { header: 'x-discourse-event' },
+    handshake: 'discourse',
     source:
       'https://meta.discourse.org/t/configure-webhooks-that-trigger-on-discourse-events-to-integrate-with-external-services/49045',
   },
@@ -163,8 +168,16 @@ export const developerPresets = {
       { ...overBody, check: 'token', header: '', in: 'query', query: 'access_token' },
       { ...overBody, check: 'token', header: 'authorization', in: 'bearer' },
     ],
-    deliveryId: { headers: ['ce-id'] },
-    event: { field: 'type', header: 'ce-type' },
+    deliveryId: {
+      headers: ['ce-id'],
+      body: 'id',
+      source: {
+        header: 'ce-source',
+        field: 'source',
+        mediaType: 'application/cloudevents+json',
+      },
+    },
+    event: { field: 'type', header: 'ce-type', items: [each] },
     handshake: 'cloudevents',
     source: 'https://github.com/cloudevents/spec/blob/main/cloudevents/http-webhook.md',
   },

@@ -37,6 +37,8 @@ export type SignatureForm = {
   readonly check: 'mac' | 'key-pair' | 'token' | SpecialCheck
   /** Header with the signature; its presence commits a delivery to this form. Lower case, or empty. */
   readonly header: string
+  /** Others that may have one too, each by another key. */
+  readonly moreHeaders?: readonly string[]
   /** Where a token is, if it is not the header's whole value. */
   readonly in?: 'bearer' | 'basic' | 'query' | 'field'
   /** The parameter of the query with the token. */

@@ -115,7 +115,8 @@ const presets = {
       { ...overBody, header: 'x-shopify-hmac-sha256', encoding: 'base64' },
     ],
     deliveryId: { headers: ['x-shopify-webhook-id', 'shopify-webhook-id'] },
-    event: { header: 'x-shopify-topic' },
+    // The second are those of the Events API.
+    event: { header: 'x-shopify-topic', headers: ['shopify-topic', 'shopify-action'] },
     source: 'https://shopify.dev/docs/apps/build/webhooks/subscribe/https',
   },
   linear: {
@@ -129,6 +130,7 @@ const presets = {
     lateSeconds: 86_400,
     bodyTimestamp: 'webhookTimestamp',
     deliveryId: { headers: ['linear-delivery'] },
+    emptyReply: true,
     event: { header: 'linear-event', field: 'type', action: 'action' },
     source: 'https://linear.app/developers/webhooks#securing-webhooks',
   },

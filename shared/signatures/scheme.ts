@@ -1,22 +1,28 @@
+import type { Path } from '../paths.ts'
 import type { MacAlgorithm, SignatureForm } from './form.ts'
 
 /** Named by the first sender that has it. */
 export type HandshakeKind =
   | 'asana'
   | 'aws-sns'
+  | 'bitbucket'
   | 'buildkite'
+  | 'cal-com'
   | 'cloudflare'
   | 'cloudevents'
   | 'discord'
+  | 'discourse'
   | 'dropbox'
   | 'figma'
   | 'github'
   | 'google-calendar'
+  | 'intercom'
   | 'line'
   | 'meta'
   | 'microsoft-graph'
   | 'monday'
   | 'notion'
+  | 'pagerduty'
   | 'slack'
   | 'strava'
   | 'terraform'
@@ -49,8 +55,8 @@ export type SchemeFacts = {
   readonly where: string
   /** What its secrets look like, and what is said of one that does not. */
   readonly secretForm?: { readonly pattern: RegExp; readonly fault: string }
-  /** doorward makes the secret, and the owner enters it at the sender. */
-  readonly makesSecret?: true
+  /** doorward makes the secret, a short one where the sender takes no long one, and the owner enters it there. */
+  readonly makesSecret?: true | 'short'
   /**
    * From strongest to weakest: the first with a header in the request and a secret is used. The last is what
    * the sender usually sends.
@@ -70,12 +76,36 @@ export type SchemeFacts = {
   /** Field of the body with the signed time in milliseconds, if no header has it. */
   readonly bodyTimestamp?: string
   /** Where the delivery id is: headers, tried in order, and a field of the verified body. */
-  readonly deliveryId: { readonly headers: readonly string[]; readonly body?: string }
+  readonly deliveryId: {
+    readonly headers: readonly string[]
+    readonly body?: string
+    /** Deliveries with other bodies can have the same id. */
+    readonly isShared?: true
+    /** Ids count for their source only: a header, and the media type of a body with both as fields. */
+    readonly source?: {
+      readonly header: string
+      readonly field: string
+      readonly mediaType: string
+    }
+  }
   /**
    * What names the kind of event, for `on`: a field of the body, which a signature covers, else a header; and
    * the field with the action.
    */
-  readonly event?: { readonly header?: string; readonly field?: string; readonly action?: string }
+  readonly event?: {
+    readonly header?: string
+    readonly field?: string
+    readonly action?: string
+    /**
+     * All events of a body that has several: each has its field and action, and the body the field that an
+     * event lacks.
+     */
+    readonly items?: Path
+    /** `on` may name the action alone. */
+    readonly isActionNamed?: true
+    /** Two other headers, with the event and its action. */
+    readonly headers?: readonly [event: string, action: string]
+  }
   /** Objects of the payload say when they changed last: `updated_at`. */
   readonly hasUpdatedAt?: true
   /** The fields of its forms are the headers of mails, which strangers name. */
@@ -89,6 +119,8 @@ export type SchemeFacts = {
   readonly challenge?: Challenge
   /** The sender takes no 202, or no text: it gets an empty 200. */
   readonly emptyReply?: true
+  /** Nor does it take text with a refusal. */
+  readonly emptyRefusal?: true
   /** The sender takes only this answer. */
   readonly answer?: { readonly status: number; readonly text: string }
   readonly source: string

@@ -1,3 +1,4 @@
+import { each } from '../paths.ts'
 import { overBody, standardWebhooks } from './form.ts'
 import type { SchemeFacts } from './scheme.ts'
 
@@ -61,7 +62,7 @@ export const servicePresets = {
     makesSecret: true,
     forms: [{ ...overBody, check: 'token', header: 'authorization' }],
     deliveryId: { headers: [], body: 'eventId' },
-    event: { field: 'data.events.0.eventType' },
+    event: { field: 'eventType', items: ['data', 'events', each] },
     challenge: { header: 'x-okta-verification-challenge', json: 'verification' },
     emptyReply: true,
     source: 'https://developer.okta.com/docs/concepts/event-hooks/',
@@ -92,7 +93,7 @@ export const servicePresets = {
     where: 'the channel in the LINE Developers Console, Messaging API, Webhook URL',
     forms: [{ ...base64, header: 'x-line-signature' }],
     deliveryId: { headers: [], body: 'events.0.webhookEventId' },
-    event: { field: 'events.0.type' },
+    event: { field: 'type', items: ['events', each] },
     handshake: 'line',
     emptyReply: true,
     source: 'https://developers.line.biz/en/docs/messaging-api/verify-webhook-signature/',

@@ -1,3 +1,4 @@
+import { each } from '../paths.ts'
 import { overBody } from './form.ts'
 import { addressAsAudience, type SchemeFacts } from './scheme.ts'
 
@@ -53,7 +54,7 @@ export const specialPresets = {
     // Twilio repeats a request for 24 hours.
     toleranceSeconds: 86_400,
     deliveryId: { headers: [] },
-    event: { field: '0.event' },
+    event: { field: 'event', items: [each] },
     source:
       'https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/getting-started-event-webhook-security-features',
   },
@@ -90,7 +91,8 @@ export const specialPresets = {
   },
   monday: {
     title: 'monday.com',
-    secretIs: 'the Signing Secret of the app',
+    secretIs:
+      'the Signing Secret of the app (its Client Secret for webhooks about the app itself: list both)',
     where: 'the app, or an integration of the board: Webhooks',
     forms: [{ ...special, check: 'jwt', header: 'authorization' }],
     deliveryId: { headers: [], body: 'event.triggerUuid' },
@@ -200,7 +202,7 @@ export const specialPresets = {
       { ...special, check: 'adyen', secret: 'hex' },
     ],
     deliveryId: { headers: [] },
-    event: { field: 'notificationItems.0.NotificationRequestItem.eventCode' },
+    event: { field: 'NotificationRequestItem.eventCode', items: ['notificationItems', each] },
     answer: { status: 200, text: '[accepted]' },
     source:
       'https://docs.adyen.com/development-resources/webhooks/secure-webhooks/verify-hmac-signatures',
@@ -213,7 +215,7 @@ export const specialPresets = {
     makesSecret: true,
     forms: [{ ...special, check: 'client-state' }],
     deliveryId: { headers: [] },
-    event: { field: 'value.0.changeType' },
+    event: { field: 'changeType', items: ['value', each] },
     handshake: 'microsoft-graph',
     source: 'https://learn.microsoft.com/en-us/graph/change-notifications-delivery-webhooks',
   },

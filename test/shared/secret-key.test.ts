@@ -17,6 +17,9 @@ describe('keyBytes', () => {
     assert.deepEqual(key('standard-webhooks', whsec), bytes)
     assert.deepEqual(key('standard-webhooks', whsec.slice(6)), bytes)
     assert.deepEqual(key('standard-webhooks', 'whsec_AAA='), Buffer.alloc(2))
+    // As Supabase shows it.
+    assert.deepEqual(key('standard-webhooks', `v1,${whsec}`), bytes)
+    assert.equal(secretFault(schemeNamed('standard-webhooks'), `v1,${whsec}`), undefined)
     assert.deepEqual(key('standard-webhooks', 'whsec_AAA'), Buffer.alloc(2))
   })
 

@@ -232,7 +232,9 @@ const secretFor = async (
   if (preset.keyField === 'none') return undefined
   const isSet = listSecrets([secretEnv], env).length > 0
   if (!options.secretStdin)
-    return isSet || preset.secret === 'theirs' ? undefined : randomBytes(32).toString('hex')
+    return isSet || preset.secret === 'theirs'
+      ? undefined
+      : randomBytes(preset.isShort ? 16 : 32).toString('hex')
   if (isSet)
     throw new DoorwardError('usage', `${secretEnv} is already set`, {
       hint: 'omit --secret-stdin to keep it, or name another variable with --secret-env',

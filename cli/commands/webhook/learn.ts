@@ -49,6 +49,9 @@ const parseJson = (text: string, file: string): unknown => {
 /** More would push the proposal off the screen. */
 const fewPaths = 10
 
+const toYaml = (names: readonly string[]): string =>
+  names.length === 1 ? names.join('') : `[${names.join(', ')}]`
+
 const printDescription = (
   { webhook, paths, cut, on, filter, promptTemplate }: PayloadDescription,
   all: boolean,
@@ -56,7 +59,7 @@ const printDescription = (
 ): void => {
   terminal.print(terminal.paint('bold', `# for ${toPlainLine(webhook)} in webhooks.yaml`))
   if (on !== undefined)
-    terminal.print(`    on: ${toPlainLine(on)} # the event that should run the agent`)
+    terminal.print(`    on: ${toPlainLine(toYaml(on))} # the event that should run the agent`)
   else if (filter.length > 0) {
     terminal.print('    filter:')
     for (const path of filter)

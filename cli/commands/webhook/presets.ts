@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { DoorwardError } from '../../../shared/errors.ts'
+import { formatPath, type Path } from '../../../shared/paths.ts'
 import { toScheme } from '../../../shared/signatures/described.ts'
 import {
   describedNames,
@@ -24,6 +25,8 @@ export type WebhookPreset = {
   readonly title: string
   /** `ours`: doorward makes it and the user enters it at the sender. `theirs`: the sender makes it. */
   readonly secret: 'ours' | 'theirs'
+  /** The sender takes no secret of 64 characters. */
+  readonly isShort?: true
   /** What the sender calls the secret. */
   readonly secretIs: string
   /** Where the URL is entered at the sender. */
@@ -45,6 +48,12 @@ export type WebhookPreset = {
   readonly recipe?: 'review'
 }
 
+/** A key of YAML, which begins with no bracket. */
+const toKey = (path: Path): string => {
+  const text = formatPath(path)
+  return text.startsWith('[') ? `'${text}'` : text
+}
+
 /** What the table of schemes says of a sender. */
 const toPreset = (scheme: SignatureScheme<SchemeName>): WebhookPreset => {
   const { name, title, secretIs, where, makesSecret, event, forms, handshake } = scheme
@@ -56,6 +65,7 @@ const toPreset = (scheme: SignatureScheme<SchemeName>): WebhookPreset => {
     scheme: name,
     title,
     secret: makesSecret ? ('ours' as const) : ('theirs' as const),
+    ...(makesSecret === 'short' && { isShort: true }),
     secretIs,
     where,
     keyField: getKeySource(scheme) ? 'none' : isKey ? 'public_key_env' : 'secret_env',
@@ -63,7 +73,9 @@ const toPreset = (scheme: SignatureScheme<SchemeName>): WebhookPreset => {
     ...(signsAddress(scheme) && { signsAddress: true }),
     ...(consent !== undefined && { consent }),
     ...(sample !== undefined && { sample }),
-    ...(event?.field !== undefined && { filterExample: `${event.field}: [one, another]` }),
+    ...(event?.field !== undefined && {
+      filterExample: `${toKey([...(event.items ?? []), ...event.field.split('.')])}: [one, another]`,
+    }),
   }
 }
 
@@ -122,6 +134,7 @@ const examples: Readonly<Record<string, Pick<WebhookPreset, 'filterExample' | 's
   shopify: { filterExample: 'financial_status: [paid]' },
   linear: { filterExample: 'data.team.key: [ENG, OPS]' },
   sentry: { filterExample: 'action: [created, triggered]' },
+  meta: { filterExample: 'object: [page, whatsapp_business_account]' },
   'standard-webhooks': { filterExample: 'type: [one, another]' },
   token: { filterExample: 'type: [one, another]' },
   hmac: { filterExample: 'type: [one, another]' },

@@ -5,10 +5,11 @@ import { toPageUrl } from '../../../shared/net.ts'
 import { cut, toPlainLine, toPlainText } from '../../../shared/text.ts'
 import { packageFolder } from '../../../shared/version.ts'
 import { textOfValue, valueAt } from '../../util/payload-path.ts'
+import type { SignatureScheme } from '../../../shared/signatures/scheme.ts'
 import type { Payload } from '../body.ts'
 import type { CompiledRule } from '../compiled-webhook.ts'
 import type { EventScope, ReadDelivery } from '../read-delivery.ts'
-import { getEventName } from '../rules/choose.ts'
+import { getEventNames, listItems, showEventNames } from '../rules/choose.ts'
 import { showAll } from '../sanitize.ts'
 
 /*
@@ -73,12 +74,26 @@ export const describeSubject = (
   { webhook: { scheme }, headers, payload, scope, signed, source }: Described,
   rule: Pick<CompiledRule, 'title'> | undefined,
 ): Subject | undefined => {
-  const named = findSubject(scheme.name, payload) ?? toNamed(getEventName(scheme, headers, payload))
+  const named =
+    withMore(findSubject(scheme.name, payload), scheme, payload) ??
+    toNamed(showEventNames(getEventNames(scheme, headers, payload)))
   // Without a signature a stranger chooses what a click opens.
   const found = named && !signed && source !== 'api' ? { ...named, url: undefined } : named
   const title = rule?.title && toLine(expand(rule.title, scope), widest)
   if (title === undefined || title === '') return found
   return { ...(found ?? { key: title, kind: 'event' }), title }
+}
+
+/** The table names the first event of a body with several. */
+const withMore = (
+  first: Subject | undefined,
+  { event }: Pick<SignatureScheme, 'event'>,
+  payload: Payload,
+): Subject | undefined => {
+  const more = event ? listItems(event, payload).length - 1 : 0
+  if (!first || more < 1) return first
+  const counted = ` and ${more} more`
+  return { ...first, title: cut(first.title, widest - counted.length) + counted }
 }
 
 const toNamed = (name: string | undefined): Subject | undefined =>

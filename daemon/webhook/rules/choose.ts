@@ -17,17 +17,58 @@ import { prefixHint } from '../../../shared/config/warnings.ts'
 import { each, formatPath, type Path, startsWithEvent } from '../../../shared/paths.ts'
 
 /** The kind of event as its sender names it, with the action where there is one: `pull_request.opened`. */
-type EventKind = { readonly event: string; readonly action: string | undefined }
+type EventKind = {
+  readonly event: string
+  readonly action: string | undefined
+  /** Another name of it. */
+  readonly also?: string | undefined
+}
 
-/** Reads it from the field or header that the scheme names; undefined where there is none. */
-export const readEventKind = (
+/** Of a sender with more kinds in one body the first count. */
+const maxKinds = 200
+
+/**
+ * Reads the kinds from the fields or headers that the scheme names: one, several where a body has several
+ * events, none where nothing names it.
+ */
+export const readEventKinds = (
   { event: places }: Pick<SignatureScheme, 'event'>,
   headers: SignatureHeaders,
   payload: Payload,
+): readonly EventKind[] => {
+  if (!places) return []
+  const items = listItems(places, payload)
+  const kinds = new Map<string, EventKind>()
+  for (const item of items.length === 0 ? [payload] : items) {
+    const kind = readKind(places, headers, payload, item)
+    if (kind && kinds.size < maxKinds) kinds.set(toEventName(kind), kind)
+  }
+  return [...kinds.values()]
+}
+
+type Places = NonNullable<SignatureScheme['event']>
+
+/** The events of a body of this sender that has several. */
+export const listItems = (
+  { items }: Pick<Places, 'items'>,
+  payload: Payload,
+): readonly unknown[] => {
+  const found = items && valueAt(payload, items)
+  return Array.isArray(found) ? (found as readonly unknown[]) : []
+}
+
+const readKind = (
+  { field, action, header, headers: pair, isActionNamed }: Places,
+  headers: SignatureHeaders,
+  payload: Payload,
+  item: Payload,
 ): EventKind | undefined => {
-  if (!places) return undefined
-  const event = textAtDots(payload, places.field) ?? toName(oneOf(headers, places.header))
-  return event === undefined ? undefined : { event, action: textAtDots(payload, places.action) }
+  const event =
+    textAtDots(item, field) ?? textAtDots(payload, field) ?? toName(oneOf(headers, header))
+  const done = textAtDots(item, action)
+  if (event !== undefined) return { event, action: done, ...(isActionNamed && { also: done }) }
+  const other = oneOf(headers, pair?.[0])
+  return other === undefined ? undefined : { event: other, action: oneOf(headers, pair?.[1]) }
 }
 
 /** GitLab's `Subgroup Hook` is `subgroup`: such a payload has no `object_kind`. */
@@ -48,23 +89,34 @@ const oneOf = (headers: SignatureHeaders, name: string | undefined): string | un
 export const toEventName = ({ event, action }: EventKind): string =>
   action === undefined ? event : `${event}.${action}`
 
-/** The event of a delivery as `on` names it. */
-export const getEventName = (...delivery: Parameters<typeof readEventKind>): string | undefined => {
-  const kind = readEventKind(...delivery)
-  return kind && toEventName(kind)
+/** The events of a delivery as `on` names them. */
+export const getEventNames = (...delivery: Parameters<typeof readEventKinds>): readonly string[] =>
+  readEventKinds(...delivery).map(toEventName)
+
+/** For people, undefined where nothing names the event. */
+export const showEventNames = (names: readonly string[]): string | undefined => {
+  const more = names.length - mostNames
+  const shown = names.slice(0, mostNames).join(', ')
+  return names.length === 0 ? undefined : more > 0 ? `${shown} and ${more} more` : shown
 }
 
-/** True when one of the names is this event, with or without its action, or begins it and ends with `.*`. */
-export const isNamed = (names: readonly EventName[], kind: EventKind | undefined): boolean => {
-  if (!kind) return false
-  const full = toEventName(kind)
-  return names.some(
-    (name) =>
-      name === kind.event ||
-      name === full ||
-      (name.endsWith('.*') && `${full}.`.startsWith(name.slice(0, -1))),
-  )
-}
+const mostNames = 3
+
+/**
+ * True when one of the names is one of these events, with or without its action, or begins it and ends with
+ * `.*`.
+ */
+export const isNamed = (names: readonly EventName[], kinds: readonly EventKind[]): boolean =>
+  kinds.some(({ also, ...kind }) => {
+    const full = toEventName(kind)
+    return names.some(
+      (name) =>
+        name === kind.event ||
+        name === full ||
+        (also !== undefined && name === also) ||
+        (name.endsWith('.*') && `${full}.`.startsWith(name.slice(0, -1))),
+    )
+  })
 
 /** What a filter reads of a delivery. */
 type FilterScope = Pick<EventScope, 'event' | 'headers'>
@@ -96,12 +148,12 @@ const holdsFor = (value: unknown, { isList, tests }: ValueCondition): boolean =>
 /** Why a rule does not match, from the configuration alone: values of the sender are not shown. */
 export const findMiss = (
   rule: Pick<Rule, 'on' | 'filter' | 'coalesce' | 'paths' | 'workspace'>,
-  kind: EventKind | undefined,
+  kinds: readonly EventKind[],
   scope: FilterScope,
 ): string | undefined => {
   const { on, filter, coalesce } = rule
-  if (on && !isNamed(on, kind)) return 'its event is not one of on'
-  if (isNamed(coalesce?.cancelOn ?? [], kind)) return 'its event is one of coalesce.cancel_on'
+  if (on && !isNamed(on, kinds)) return 'its event is not one of on'
+  if (isNamed(coalesce?.cancelOn ?? [], kinds)) return 'its event is one of coalesce.cancel_on'
   const mismatch = firstMismatch(scope, filter)
   return mismatch ? `the filter on ${mismatch.text} does not match` : findPathsMiss(rule, scope)
 }
@@ -115,10 +167,10 @@ export const chooseRules = (
   headers: SignatureHeaders,
   scope: FilterScope,
 ): readonly CompiledRule[] | string => {
-  const kind = rules.some(namesEvents) ? readEventKind(scheme, headers, scope.event) : undefined
+  const kinds = rules.some(namesEvents) ? readEventKinds(scheme, headers, scope.event) : []
   const misses: string[] = []
   const chosen = rules.filter((rule) => {
-    const miss = findMiss(rule, kind, scope)
+    const miss = findMiss(rule, kinds, scope)
     if (miss !== undefined) misses.push(rule.name === undefined ? miss : `${rule.name}: ${miss}`)
     return miss === undefined
   })

@@ -130,7 +130,6 @@ const kinds: {
       const origin = header(headers, 'webhook-request-origin')
       if (origin === undefined || !/^[\w.-]{1,253}$/.test(origin)) return undefined
       requireSecret(webhook.verifier)
-      const wantsRate = header(headers, 'webhook-request-rate') !== undefined
       return {
         status: 'challenge',
         detail: `${origin} asked whether it may send: its deliveries are verified`,
@@ -139,7 +138,7 @@ const kinds: {
           headers: {
             Allow: 'POST, OPTIONS',
             'WebHook-Allowed-Origin': origin,
-            ...(wantsRate && { 'WebHook-Allowed-Rate': '*' }),
+            'WebHook-Allowed-Rate': '*',
           },
         },
       }
@@ -177,6 +176,17 @@ const kinds: {
       if (token === undefined) return undefined
       const detail = `Notion sent its verification token, shown by doorward events show: enter it at Notion, and if it takes it also into .env as ${webhook.secretNames[0]}`
       return { status: 'challenge', detail, reply: { text: '' }, token }
+    },
+  },
+  /** Its button "Test connection" in Bitbucket Data Center signs nothing. */
+  bitbucket: {
+    method: 'POST',
+    find: ({ headers, bytes, webhook }) => {
+      if (header(headers, 'x-event-key') !== 'diagnostics:ping') return undefined
+      if (header(headers, 'x-hub-signature') !== undefined || bytes.length > 64) return undefined
+      requireSecret(webhook.verifier)
+      const detail = 'Bitbucket tested the address: its deliveries are verified'
+      return { status: 'ping', detail, reply: { text: '' } }
     },
   },
   /** `WC_Webhook::deliver_ping` of WooCommerce, which is sent when a webhook is saved. */

@@ -44,6 +44,8 @@ export const handshakeHeaders: { readonly [Kind in HandshakeKind]?: readonly str
   'google-calendar': ['x-goog-resource-state'],
   twitch: ['twitch-eventsub-message-type'],
   asana: ['x-hook-secret'],
+  bitbucket: ['x-event-key'],
+  discourse: ['x-discourse-event'],
   cloudevents: ['webhook-request-origin', 'webhook-request-rate'],
 }
 
@@ -59,6 +61,11 @@ const pingByHeader =
   (name: string, value: string) =>
   ({ headers }: Verified): Handshake | undefined =>
     oneOf(headers, name) === value ? ping(isSetUp) : undefined
+
+const pingByField =
+  (path: readonly string[], value: string) =>
+  ({ payload }: Verified): Handshake | undefined =>
+    valueAt(payload, path) === value ? ping(isSetUp) : undefined
 
 /** The text at a path, if it is one of visible ASCII that may be sent back. */
 const challengeAt = (payload: Payload, ...path: string[]): string | undefined => {
@@ -91,6 +98,12 @@ const kinds: {
   github: pingByHeader('x-github-event', 'ping'),
   /** Buildkite's docs, "Webhooks": sent by the button that tests them. */
   buildkite: pingByHeader('x-buildkite-event', 'ping'),
+  /** `EmitWebHookEvent` of Discourse, and the test buttons of PagerDuty, Cal.com, Intercom and Bitbucket. */
+  discourse: pingByHeader('x-discourse-event', 'ping'),
+  bitbucket: pingByHeader('x-event-key', 'diagnostics:ping'),
+  pagerduty: pingByField(['event', 'event_type'], 'pagey.ping'),
+  'cal-com': pingByField(['triggerEvent'], 'PING'),
+  intercom: pingByField(['topic'], 'ping'),
   /** Google's docs, "Push notifications": the first message of a channel. */
   'google-calendar': pingByHeader('x-goog-resource-state', 'sync'),
   /** Slack's docs, "url_verification"; `ssl_check` is sent to slash commands. */
@@ -127,6 +140,13 @@ const kinds: {
   discord: ({ payload }) => {
     const isEvent = valueAt(payload, ['version']) !== undefined && !hasToken(payload)
     const type = valueAt(payload, ['type'])
+    // It comes with each key that a person presses, and shows a list of choices.
+    if (type === autocomplete && hasToken(payload))
+      return {
+        status: 'ping',
+        detail: 'Discord asked what may follow, and gets no choices',
+        reply: { type: 'application/json', text: '{"type":8,"data":{"choices":[]}}' },
+      }
     if (isEvent && type === 0) return { ...ping(isSetUp), reply: { code: 204, text: '' } }
     const text = '{"type":1}'
     return type === 1 && valueAt(payload, ['event']) === undefined
@@ -171,6 +191,8 @@ const kinds: {
       : undefined
   },
 }
+
+const autocomplete = 4
 
 const hasToken = (payload: Payload): boolean => valueAt(payload, ['token']) !== undefined
 

@@ -194,16 +194,14 @@ const checks: { readonly [Kind in SpecialCheck]: Check } = {
     const given = isMultipart(request.contentType)
       ? multipartFields(request)
       : readMailgunSignature(request)
-    const timestamp = timestampIn(given['timestamp'], 'the timestamp of the signature')
-    const { token, signature } = given
-    if (typeof token !== 'string' || !/^[\x21-\x7e]{16,128}$/.test(token))
-      throw invalid('the body has no token of a signature')
-    if (typeof signature !== 'string' || !/^[0-9a-f]{64}$/.test(signature))
-      throw invalid('the body has no signature of 64 hex digits')
-    requireAge(Number(timestamp), request.nowMs, form.toleranceSeconds)
-    if (!anyMac('sha256', form, timestamp + token, Buffer.from(signature, 'hex'))) throw noMatch()
-    // The signature covers the token and not the event: it must not serve for a second one.
-    return token
+    // Of a subaccount: the same by the key of the parent account.
+    const parent = given['parent-signature']
+    if (typeof parent !== 'object' || parent === null) return checkMailgun(given, request, form)
+    try {
+      return checkMailgun(given, request, form)
+    } catch {
+      return checkMailgun(stringsOf(parent), request, form)
+    }
   },
 
   /** PayPal signs a checksum of the body only: its id must serve once. */
@@ -261,7 +259,9 @@ const checks: { readonly [Kind in SpecialCheck]: Check } = {
     const needsHash = hash !== null || (!fields && bytes.length > 0)
     if (needsHash && hash?.toLowerCase() !== sha256(bytes).toString('hex'))
       throw invalid('bodySHA256 in the query is missing, or the hash of another body')
-    if (!anyMac('sha1', form, url + sortedFields(fields), given)) throw noMatch()
+    const sorted = sortedFields(fields)
+    if (!withAndWithoutPort(url).some((each) => anyMac('sha1', form, each + sorted, given)))
+      throw noMatch()
     return undefined
   },
 
@@ -309,6 +309,23 @@ const readAdyenItem = (item: Readonly<Record<string, unknown>>) => {
   return { signed: values.join(':'), signature, id: `${pspReference}:${eventCode}:${success}` }
 }
 
+/** The token, which the signature covers, and not the event: it must not serve for a second one. */
+const checkMailgun = (
+  given: Readonly<Record<string, unknown>>,
+  { nowMs }: SpecialRequest,
+  form: SpecialForm,
+): string => {
+  const timestamp = timestampIn(given['timestamp'], 'the timestamp of the signature')
+  const { token, signature } = given
+  if (typeof token !== 'string' || !/^[\x21-\x7e]{16,128}$/.test(token))
+    throw invalid('the body has no token of a signature')
+  if (typeof signature !== 'string' || !/^[0-9a-f]{64}$/.test(signature))
+    throw invalid('the body has no signature of 64 hex digits')
+  requireAge(Number(timestamp), nowMs, form.toleranceSeconds)
+  if (!anyMac('sha256', form, timestamp + token, Buffer.from(signature, 'hex'))) throw noMatch()
+  return token
+}
+
 const readMailgunSignature = (request: SpecialRequest): Readonly<Record<string, unknown>> => {
   const fields = formFields(request)
   return fields
@@ -348,6 +365,12 @@ const signedText = (message: Readonly<Record<string, unknown>>): string => {
       return `${name}\n${value}\n`
     })
     .join('')
+}
+
+/** Twilio signs the port of some requests, even where it is the usual one of https. */
+const withAndWithoutPort = (url: string): readonly string[] => {
+  const [, origin, rest = ''] = /^(https:\/\/[^/?:]+)(?::443)?(?=[/?]|$)(.*)$/s.exec(url) ?? []
+  return origin === undefined ? [url] : [origin + rest, `${origin}:443${rest}`]
 }
 
 /** Names and values, in the order of the names; of equal names each value once, in order. */

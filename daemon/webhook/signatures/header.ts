@@ -55,6 +55,7 @@ export const oneValue = (headers: SignatureHeaders, name: string): string => {
  * what is invalid. Throws `signature-invalid`.
  */
 export const readSignature = (headers: SignatureHeaders, form: SignatureForm): GivenSignature => {
+  if (form.moreHeaders) return readNumbered(headers, form, form.moreHeaders)
   const value = oneValue(headers, form.header)
   const isUsual = form.list === 'one' && form.signs.length === 1
   if (isUsual && value.startsWith(form.prefix))
@@ -73,6 +74,23 @@ export const readSignature = (headers: SignatureHeaders, form: SignatureForm): G
   const id = form.idHeader === undefined ? '' : getId(headers, form, form.idHeader)
   const texts = mine.map((item) => item.slice(start.length))
   return { digests: parseDigests(texts, form), timestamp, id }
+}
+
+/** One signature in each of several headers. */
+const readNumbered = (
+  headers: SignatureHeaders,
+  form: SignatureForm,
+  more: readonly string[],
+): GivenSignature => {
+  const present = [form.header, ...more].filter((name) => headers[name] !== undefined)
+  const names = present.length === 0 ? [form.header] : present
+  return {
+    digests: parseDigests(
+      names.map((name) => oneValue(headers, name)),
+      form,
+    ),
+    ...unsigned,
+  }
 }
 
 /** Nothing but the body. */
@@ -198,7 +216,7 @@ export type RequestLine = {
 
 /** True for a request that has a signature or token of this form, right or wrong. */
 export const hasSignature = (
-  { in: place, header, query = '', prefix, byPrefix }: SignatureForm,
+  { in: place, header, moreHeaders = [], query = '', prefix, byPrefix }: SignatureForm,
   headers: SignatureHeaders,
   line: RequestLine,
 ): boolean => {
@@ -209,7 +227,7 @@ export const hasSignature = (
         header === '' ||
         (byPrefix
           ? (headers[header]?.[0]?.startsWith(prefix) ?? false)
-          : headers[header] !== undefined)
+          : [header, ...moreHeaders].some((name) => headers[name] !== undefined))
       )
     case 'bearer':
     case 'basic':

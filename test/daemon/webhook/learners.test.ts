@@ -15,8 +15,8 @@ describe('those who wait for a delivery', () => {
     const learners = createDeliveryWaiters()
     const { signal } = new AbortController()
     const [one, other] = [learners.wait('/a', signal), learners.wait('/b', signal)]
-    learners.show('/a', { action: 'opened' }, () => undefined)
-    learners.show('/a', { other: 1 }, () => undefined)
+    learners.show('/a', { action: 'opened' }, () => [])
+    learners.show('/a', { other: 1 }, () => [])
     const paths = [{ path: 'action', type: 'text' }]
     assert.deepEqual(
       { ...(await one), promptTemplate: '' },

@@ -99,6 +99,11 @@ describe('a signed handshake', () => {
     const pong = { type: 'application/json', text: '{"type":1}' }
     assert.deepEqual(find('discord', { ...interaction, type: 1 })?.reply, pong)
     assert.equal(find('discord', { ...interaction, type: 2 }), undefined)
+    // It comes with each key, and wants a list of choices.
+    assert.equal(
+      find('discord', { ...interaction, type: 4 })?.reply?.text,
+      '{"type":8,"data":{"choices":[]}}',
+    )
     const event = { version: 1, application_id: '1' }
     assert.deepEqual(find('discord', { ...event, type: 0 })?.reply, { code: 204, text: '' })
     assert.equal(find('discord', { ...event, type: 1, event: { type: 'X' } }), undefined)
