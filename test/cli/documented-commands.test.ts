@@ -97,6 +97,7 @@ const elsewhere: readonly (readonly [RegExp, string])[] = [
   [/--follow|webhook learn/, 'waits for what comes'],
   [/^doorward tunnel/, 'needs a program; test/flows/daemon/getting-started.test.ts has one'],
   [/doctor --privacy/, 'asks a person'],
+  [/--no-bot/, 'adds the entry that is there; getting-started.test.ts has it'],
   [/connect stripe/, 'needs an account; connect-stripe.test.ts has one'],
 ]
 

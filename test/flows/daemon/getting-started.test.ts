@@ -1,15 +1,17 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
-import { text } from 'node:stream/consumers'
 import { loadConfig } from '../../../shared/config/load.ts'
 import { resolveHome } from '../../../shared/home/home.ts'
-import { stopStarted } from '../../cli/support/cli.ts'
+import { stopStarted, untilSaid } from '../../cli/support/cli.ts'
 import { readPage } from '../../cli/support/documents.ts'
+import { browse } from '../../support/desktop/browser.ts'
 import { cleanEnvironment, cliMain } from '../../support/daemon/daemon.ts'
+import { startGithubAppServer } from '../../support/servers/github-app-server.ts'
 import { startHookServer } from '../../support/servers/hook-api.ts'
-import { json, startTargetServer } from '../../support/servers/target-server.ts'
+import { pressBoth } from '../../support/servers/make-bot.ts'
 import { makeTunnelPrograms } from '../../support/servers/tunnel-programs.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 
@@ -34,6 +36,8 @@ const normalize = (said: string, home: string): string =>
     .replace(/webhooks\.yaml:\d+/, 'webhooks.yaml:251')
     .replace(/127\.0\.0\.1:(?:\d+|PORT)/, '127.0.0.1:18789')
     .replace(/pid \d+/, 'pid 4242')
+    .replace(/\/bot\/\S{43}\n/, '/bot/…\n')
+    .replace('of octocat', 'of ada')
     // Without a sandbox.
     .replace(
       /sees the diff alone: .*/,
@@ -54,13 +58,12 @@ describe('getting started', () => {
 
     const [hooks, github, tunnels, folder] = await Promise.all([
       startHookServer(),
-      startTargetServer(
-        json(200, { id: 1, login: 'ada' }, { 'x-oauth-scopes': scopes.join(', ') }),
-      ),
+      startGithubAppServer(),
       makeTunnelPrograms(['cloudflared']),
       temporaryFolder(),
     ])
     hooks.scopes = scopes
+    github.user = { login: 'ada', scopes }
     const bin = join(folder, 'bin')
     await mkdir(bin)
     for (const [name, script] of Object.entries(programs)) {
@@ -68,7 +71,7 @@ describe('getting started', () => {
       await chmod(join(bin, name), 0o700)
     }
     // All else of the home is new.
-    const gateway = `providers:\n  github: { api_url: '${github.origin}' }\ntargets:\n  github: { api_url: '${hooks.apiUrl}' }\n`
+    const gateway = `providers:\n  github: { api_url: '${github.apiUrl}' }\ntargets:\n  github: { api_url: '${hooks.apiUrl}' }\n`
     const home = resolveHome(join(folder, 'home'))
     await mkdir(home.config, { recursive: true, mode: 0o700 })
     await writeFile(join(home.config, 'gateway.yaml'), gateway)
@@ -87,7 +90,16 @@ describe('getting started', () => {
           .replace('import gh', 'import gh --yes')
           .replace('OWNER/REPO', 'acme/door')
         const child = spawn('sh', ['-c', `${line} 2>&1`], { env, timeout: 40_000 })
-        const printed = await text(child.stdout)
+        let printed = ''
+        child.stdout.setEncoding('utf8').on('data', (text: string) => (printed += text))
+        const ended = once(child, 'close')
+        if (/bot create/.test(command)) {
+          const [url = ''] =
+            /http:\S+\/bot\/\S+/.exec(await untilSaid(child, 'stdout', /\/bot\/\S+\n/)) ?? []
+          await browse(await pressBoth(url))
+          github.install('ada-reviews', ['acme/door'])
+        }
+        await ended
         said.push(printed)
         if (output !== undefined) assert.equal(normalize(printed, home.root), output)
         if (/tunnel/.test(command)) assert.match(printed, /cloudflared, up/)
@@ -112,6 +124,7 @@ describe('getting started', () => {
       ]),
       [
         ['/webhook/github', undefined, 'echo', undefined],
+        ['/webhook/ada-reviews', 'review', 'claude', 'poll'],
         ['/webhook/github-review', 'review', 'claude', 'poll'],
       ],
     )

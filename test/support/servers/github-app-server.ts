@@ -74,6 +74,8 @@ export type GithubAppServer = Pick<TargetServer, 'origin' | 'requests' | 'next' 
   tunnel: string | undefined
   /** What a code of a manifest is, without a browser. */
   readonly press: (manifest: object, org?: string) => string
+  /** Whose login the tokens are that no App has made. */
+  user: { readonly login: string; readonly scopes: readonly string[] } | undefined
   /** How far its clock is ahead of ours. */
   aheadMs: number
   /** The name that its owner types on GitHub's page, in place of that in the manifest. */
@@ -102,6 +104,7 @@ export const startGithubAppServer = async (): Promise<GithubAppServer> => {
   const server = await startTargetServer(async (response, recorded, request) => {
     const [status, document] = await answer(recorded)
     const date = new Date(Date.now() + self.aheadMs).toUTCString()
+    const scopes = self.user && { 'x-oauth-scopes': self.user.scopes.join(', ') }
     if (typeof document === 'string') {
       const isRedirect = status === 302
       response.writeHead(status, {
@@ -109,7 +112,7 @@ export const startGithubAppServer = async (): Promise<GithubAppServer> => {
         ...(isRedirect ? { location: document } : { 'content-type': 'text/html' }),
       })
       response.end(isRedirect ? '' : document)
-    } else await json(status, document, { date })(response, recorded, request)
+    } else await json(status, document, { date, ...scopes })(response, recorded, request)
   })
 
   const findApp = (slug: string): StandInApp => {
@@ -255,6 +258,7 @@ export const startGithubAppServer = async (): Promise<GithubAppServer> => {
     const bearer = headers.authorization?.replace(/^bearer /i, '')
     const token = minted.find((one) => one.token === bearer)
     if (token) return asInstallation(asked, token)
+    if (asked === 'GET /user' && self.user) return [200, { id: 1, login: self.user.login }]
     const app = await readProof(headers.authorization)
     if (!app) {
       const said =
@@ -401,6 +405,7 @@ export const startGithubAppServer = async (): Promise<GithubAppServer> => {
       return sent
     },
     tunnel: undefined,
+    user: undefined,
     press,
     aheadMs: 0,
     typedName: undefined,
