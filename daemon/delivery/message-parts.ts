@@ -69,7 +69,7 @@ const toText = ({ kind, address }: RemoteTarget, { text, code, title }: AgentRep
   // In a thread its first message says what it is about.
   if (kind === 'slack' && title !== undefined && !address.includes('/'))
     return `${toBoldLine(title)}\n\n${text}`
-  const leftOut = kind === 'github' || kind === 'gitlab' ? describeLeftOut(code?.leftOut) : ''
+  const leftOut = kind === 'github' || kind === 'gitlab' ? describeLeftOut(code) : ''
   return leftOut === '' ? text : `${leftOut}\n\n${text}`
 }
 

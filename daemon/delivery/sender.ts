@@ -36,6 +36,8 @@ export type SeenCode = {
     { readonly gitDir: string; readonly ref: string } | 'none' | 'left-out' | undefined
   /** What its prompt left out of the change, for the readers of the answer. */
   readonly leftOut?: readonly string[] | undefined
+  /** The first files of the change that its prompt leaves out or cuts. */
+  readonly notRead?: readonly string[] | undefined
   /** The diff of each file that the answer comments on, without its text: servers give none of large files. */
   readonly hunks?: Readonly<Record<string, string>> | undefined
 }

@@ -1,5 +1,5 @@
 import { toPlainText } from '../../../shared/text.ts'
-import type { ResolvedTarget } from '../sender.ts'
+import type { ResolvedTarget, SeenCode } from '../sender.ts'
 import { githubText, gitlabText, linearText, slackText } from './mentions.ts'
 import { type Limits, splitText } from './split.ts'
 import { telegramText, withAlignedTables } from './telegram.ts'
@@ -81,8 +81,21 @@ export const toGitlabBody = (text: string): string =>
   splitText(cleanText(text), gitlab).map(gitlabText).join('')
 
 /** What the agent did not see, as a part of the answer: an answer about a part looks as if it were about all. */
-export const describeLeftOut = (leftOut: readonly string[] = []): string =>
-  leftOut.length === 0 ? '' : `_The agent did not see everything: ${leftOut.join('; ')}._`
+export const describeLeftOut = ({ leftOut = [], notRead = [] }: LeftOut = {}): string => {
+  if (leftOut.length === 0) return ''
+  const names = notRead.slice(0, shownNames).map(toCode)
+  if (notRead.length > names.length) names.push('and more')
+  const files = names.length === 0 ? '' : ` Not read, or not to the end: ${names.join(', ')}.`
+  return `_The agent did not see everything: ${leftOut.join('; ')}.${files}_`
+}
+
+type LeftOut = Pick<SeenCode, 'leftOut' | 'notRead'>
+
+const shownNames = 20
+
+/** A name as code, in which nothing is a mention or a link. */
+export const toCode = (name: string): string =>
+  `\`${name.replaceAll(/[`\p{C}\p{Zl}\p{Zp}]/gu, ' ')}\``
 
 /** Text of a stranger as a bold line of Markdown, in which nothing is a mark or a link of its own. */
 export const toBoldLine = (line: string): string => {

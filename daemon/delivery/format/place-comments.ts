@@ -1,4 +1,5 @@
 import { withoutSuggestions } from './mentions.ts'
+import { toCode } from './parts.ts'
 import type { LineComment, Side } from './review.ts'
 
 /** The server refuses large reviews, and no one reads them. */
@@ -110,7 +111,7 @@ export const listLines = (patch: string): ReadonlyMap<string, DiffLine> => {
 export const describeComments = (comments: readonly LineComment[]): string =>
   comments
     .map((comment) => {
-      const path = `\`${comment.path.replaceAll(/[`\p{C}\p{Zl}\p{Zp}]/gu, ' ')}\``
+      const path = toCode(comment.path)
       const lines = comment.line === undefined ? '' : `, ${describeLines(comment)}`
       return `${path}${lines}:\n\n${withoutSuggestions(comment.body)}`
     })

@@ -23,7 +23,7 @@ export const createGithubCheck = (
     const name = reply.checkName ?? `doorward/${reply.rule ?? reply.webhook.slice(1)}`
     // Without a verdict it is neutral.
     const { text, conclusion = 'neutral' } = parseAnswer(answer)
-    const parts = [text, describeLeftOut(reply.code?.leftOut)]
+    const parts = [text, describeLeftOut(reply.code)]
     const summary = toGithubBody(parts.filter((part) => part !== '').join('\n\n'))
     const title = toTitle(summary, maxDescription)
     const mark = marks.markFor(reply.eventId, 1, summary)

@@ -29,7 +29,7 @@ export const createGithubReview = (api: GithubApi, marks: CommentMarks): Sender 
     const pull = `/repos/${repository}/pulls/${number}`
     const review = parseAnswer(answer)
     const { comments } = review
-    const leftOut = describeLeftOut(reply.code?.leftOut)
+    const leftOut = describeLeftOut(reply.code)
     if (review.text.trim() === '' && comments.length === 0)
       return ['the answer has neither words nor comments: nothing was posted', review.note]
         .filter((note) => note !== undefined)

@@ -76,7 +76,7 @@ export const createGitlabReview = (
         if (id === undefined) inText.push(comment)
         else posted.push(id)
       }
-      const leftOut = describeLeftOut(reply.code?.leftOut)
+      const leftOut = describeLeftOut(reply.code)
       // The words of an earlier review are replaced by a link to those of this one.
       const shown = earlier && earlier.summaries.length > 0 ? fresh : []
       const words = withComments([leftOut, review.text, describeRepeated(repeated)], shown, inText)

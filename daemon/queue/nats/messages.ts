@@ -136,6 +136,7 @@ const outcomeSchema = progressSchema.extend({
     .object({
       head: z.string(),
       leftOut: z.array(z.string().max(200)).max(10).readonly().optional(),
+      notRead: z.array(z.string().max(5000)).max(50).readonly().optional(),
     })
     .optional(),
   error: z

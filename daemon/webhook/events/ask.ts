@@ -71,9 +71,10 @@ const askWithCode = async (
     workspace = await prepareWorkspace(request, id, clock.signal, () => clock.begin('checkout'))
     clock.begin('context')
     if (event.paths) await requirePaths(event.paths, workspace, listChange, clock.signal)
-    const { prompt, contexts, notes } = await fillContexts(event, workspace, async (call) =>
+    const filled = await fillContexts(event, workspace, async (call) =>
       askGithub(request, clock.signal, call),
     )
+    const { prompt, contexts, notes, notRead } = filled
     if (event.context)
       asked.had({ promptSize: Buffer.byteLength(prompt), context: contexts }, prompt)
     clock.begin('agent')
@@ -85,7 +86,7 @@ const askWithCode = async (
     const captured = await captureChange(workspace, event, id, answer.text)
     const hunks = await captureHunks(workspace, event, answer.text)
     const { head } = workspace
-    const seen = { head, change: captured?.change, leftOut: notes, hunks }
+    const seen = { head, change: captured?.change, leftOut: notes, notRead, hunks }
     return { answer, seen, notes: [...workspace.notes, ...notes, ...(captured?.notes ?? [])] }
   } catch (error) {
     throw clock.explain(error)

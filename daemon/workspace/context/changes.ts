@@ -40,6 +40,7 @@ export const readDiff = async (source: ContextSource): Promise<Context> => {
   })
   const [first] = patches
   const [beginning] = left
+  const notRead = left.slice(0, maxNotRead).map(({ path }) => path)
   if (kept.length === 0 && first && beginning) {
     // Shown as escapes, hidden characters take more room.
     const shown = Buffer.from(show(cutLines(first, limitBytes).toString()))
@@ -48,14 +49,18 @@ export const readDiff = async (source: ContextSource): Promise<Context> => {
       `[cut: the rest of ${showName(beginning.path)}]\n`,
     )
     left.shift()
-    if (left.length === 0) return { text: kept.join(''), note: 'the diff is cut' }
+    if (left.length === 0) return { text: kept.join(''), note: 'the diff is cut', notRead }
   }
   if (left.length === 0) return { text: kept.join('') }
   return {
     text: [...kept, describeLeft(left, files.length, limitBytes)].join(''),
     note: `the diff leaves out ${left.length} of ${files.length} files`,
+    notRead,
   }
 }
+
+/** More are only counted. */
+const maxNotRead = 30
 
 const noChange = '(no changes)\n'
 const shownNames = 50

@@ -28,6 +28,7 @@ type Filled = {
   readonly prompt: string
   readonly contexts: NonNullable<RunInput['context']>
   readonly notes: readonly string[]
+  readonly notRead: readonly string[]
 }
 
 /** The prompt of an event with its contexts in their places. Throws `workspace-…`. */
@@ -36,21 +37,27 @@ export const fillContexts = async (
   workspace: ContextSource['workspace'],
   github: AskSource,
 ): Promise<Filled> => {
-  if (!context) return { prompt, contexts: [], notes: [] }
+  if (!context) return { prompt, contexts: [], notes: [], notRead: [] }
   const { id, isFenced, names, limitBytes, about } = context
   const show = isFenced ? showHidden : (text: string) => text
   let filled = prompt
   const contexts: Filled['contexts'] = []
+  const notRead: string[] = []
   // The text of one cannot have the place of another: nothing in it knows the id.
   for (const name of names) {
     const place = placeOfContext(name, id)
     if (!filled.includes(place)) continue
-    const { text, note } = await readers[name]({ workspace, github, about, limitBytes, show })
+    const {
+      text,
+      note,
+      notRead: files = [],
+    } = await readers[name]({ workspace, github, about, limitBytes, show })
     // Fenced like JSON: text between the marks of a comment is code, and stays.
     const shown = isFenced ? fence(text, id, undefined, true) : text
     filled = filled.replaceAll(place, () => shown)
+    notRead.push(...files)
     contexts.push({ name, bytes: Buffer.byteLength(shown), leftOut: note ?? null })
   }
   const notes = contexts.flatMap(({ leftOut }) => leftOut ?? [])
-  return { prompt: filled, contexts, notes }
+  return { prompt: filled, contexts, notes, notRead }
 }

@@ -47,7 +47,12 @@ export type ContextSource = {
 }
 
 /** The text of one context; `note` where something was left out, for the detail of the event. */
-export type Context = { readonly text: string; readonly note?: string | undefined }
+export type Context = {
+  readonly text: string
+  readonly note?: string | undefined
+  /** The first files that it leaves out or cuts. */
+  readonly notRead?: readonly string[] | undefined
+}
 
 /*
  * Text of a change for a reader who decides by what it says: nothing in it is invisible.

@@ -153,7 +153,7 @@ describe('the context of a change', () => {
       'c.txt': 'smaller\n',
     })
     const workspace = await prepare()
-    const { prompt, notes } = await fill('diff', { limitBytes: 64 * 1024 }, workspace)
+    const { prompt, notes, notRead } = await fill('diff', { limitBytes: 64 * 1024 }, workspace)
     assert.match(prompt, /^\+small$/m)
     assert.ok(Buffer.byteLength(prompt) < 65 * 1024)
     assert.match(
@@ -161,17 +161,18 @@ describe('the context of a change', () => {
       /^\[left out, as more than 64 KB: [12] of 3 files\]\nadded big\.txt \(\+700000 -0\)$/m,
     )
     assert.match(notes.join(), /^the diff leaves out [12] of 3 files$/)
+    assert.equal(notRead[0], 'big.txt')
   }).timeout(60_000)
 
   it('has the beginning of a file that is all of the change, and too long', async () => {
     await server.push({ 'long.txt': 'a line\n'.repeat(10_000) })
-    const { prompt, notes } = await fill('diff', { limitBytes: 4096 })
+    const { prompt, notes, notRead } = await fill('diff', { limitBytes: 4096 })
     assert.match(
       prompt,
       /^diff --git a\/long\.txt[^]*\n\+a line\n\[cut: the rest of long\.txt\]\n$/,
     )
     assert.ok(Buffer.byteLength(prompt) < 4096 + 100)
-    assert.deepEqual(notes, ['the diff is cut'])
+    assert.deepEqual([notes, notRead], [['the diff is cut'], ['long.txt']])
   })
 
   it('has the commits with their messages, the newest first', async () => {

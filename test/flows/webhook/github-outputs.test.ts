@@ -251,7 +251,7 @@ webhooks:
     const { body, comments = [] } = fields as ReviewBody
     assert.match(
       body ?? '',
-      /_The agent did not see everything: the diff leaves out 1 of 2 files\._\n\n`big.ts`, lines 1200 to 9000:/,
+      /_The agent did not see everything: the diff leaves out 1 of 2 files\. Not read, or not to the end: `big\.ts`\._\n\n`big.ts`, lines 1200 to 9000:/,
     )
     assert.deepEqual(
       comments.map((one) => ({ ...one, body: one.body.split('\n')[2] })),

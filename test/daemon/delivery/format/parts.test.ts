@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { toParts } from '../../../../daemon/delivery/format/parts.ts'
+import { describeLeftOut, toParts } from '../../../../daemon/delivery/format/parts.ts'
 import { telegramText } from '../../../../daemon/delivery/format/telegram.ts'
 
 const limits = {
@@ -50,5 +50,22 @@ describe('toParts', () => {
     const [mail, second] = toParts({ kind: 'email' }, 'x'.repeat(3_000_000))
     assert.match(mail ?? '', /cut here: \d+ of 3000000/)
     assert.equal(second, undefined)
+  })
+})
+
+describe('what the agent did not see', () => {
+  const leftOut = ['the diff leaves out 2 of 3 files']
+
+  it('is nothing where it saw all', () => assert.equal(describeLeftOut({ leftOut: [] }), ''))
+
+  it('names files as code, on one line', () =>
+    assert.equal(
+      describeLeftOut({ leftOut, notRead: ['src/a.ts', '`@ada`\n](x'] }),
+      '_The agent did not see everything: the diff leaves out 2 of 3 files. Not read, or not to the end: `src/a.ts`, ` @ada  ](x`._',
+    ))
+
+  it('names twenty', () => {
+    const notRead = Array.from({ length: 30 }, (_, index) => `f${index}`)
+    assert.match(describeLeftOut({ leftOut, notRead }), /`f18`, `f19`, and more\._$/)
   })
 })
