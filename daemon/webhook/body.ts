@@ -1,4 +1,5 @@
 import { isAscii } from 'node:buffer'
+import { gunzipSync } from 'node:zlib'
 import { DoorwardError } from '../../shared/errors.ts'
 import { toPlainLine } from '../../shared/text.ts'
 import { findJsonExcess, parseExactly } from '../util/exact-json.ts'
@@ -32,23 +33,29 @@ const readMediaType = (contentType: string | undefined): string =>
 /**
  * Parses JSON, the fields of a form, or JSON in its one field `payload` (GitHub, Slack's buttons);
  * files of a multipart form are only named. Without a content type the body must be JSON. Throws
- * `media-type-unsupported` for anything else, for JSON declared as a form, and for any content coding (a
- * small gzip can be a huge body); `payload-not-json` for invalid UTF-8 or JSON (RFC 8259), for JSON
+ * `media-type-unsupported` for anything else, for JSON declared as a form, and for any content coding but the
+ * gzip of a scheme that has it; `body-too-large` for what is larger than `maxBytes` then; `payload-not-json` for invalid UTF-8 or JSON (RFC 8259), for JSON
  * over the limits of complexity, and for a multipart form that is cut off or too large.
  *
  * Only `parse`, which takes verified bodies, and `verify`, for a token inside of the body, may call this.
  */
 export const parseUnverified = (
-  bytes: Buffer,
+  sent: Buffer,
   { 'content-type': contentType, 'content-encoding': contentEncoding }: BodyHeaders,
-  { jsonAsText, mailAsForm }: Partial<SignatureScheme> = {},
+  { jsonAsText, mailAsForm, bodyType, gzip }: Partial<SignatureScheme> = {},
+  maxBytes = maxUnpacked,
 ): Payload => {
   const coding = contentEncoding?.trim().toLowerCase() ?? ''
-  if (coding !== '' && coding !== 'identity')
+  const isPacked = gzip && coding === 'gzip'
+  if (coding !== '' && coding !== 'identity' && !isPacked)
     throw unsupported(
       `has the content encoding ${toPlainLine(coding).slice(0, 80)}`,
       'send the body without a content encoding',
     )
+  const bytes = isPacked ? unpack(sent, maxBytes) : sent
+  // Whatever the content type, which no signature covers.
+  if (bodyType === 'text') return decode(bytes)
+  if (bodyType === 'ndjson') return parseLines(bytes)
   const mediaType = parseMediaType(contentType)
   if (isJson(mediaType) || (jsonAsText && mediaType === 'text/plain')) return parseJson(bytes)
   const toPayload = mailAsForm ? toMailPayload : toFormPayload
@@ -56,6 +63,33 @@ export const parseUnverified = (
   if (contentType !== undefined && isMultipart(contentType))
     return toPayload(parseMultipart(bytes, contentType))
   throw unsupported(`is ${toPlainLine(mediaType).slice(0, 80)}`, 'send application/json')
+}
+
+const maxUnpacked = 25 * 1024 * 1024
+
+/** A small gzip can be a huge body: no more than this is unpacked. */
+const unpack = (bytes: Buffer, maxBytes: number): Buffer => {
+  try {
+    return gunzipSync(bytes, { maxOutputLength: maxBytes })
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ERR_BUFFER_TOO_LARGE')
+      throw new DoorwardError('body-too-large', `the body is larger than ${maxBytes} bytes`, {
+        hint: 'the owner can raise server.body_limit',
+      })
+    throw new DoorwardError('payload-not-json', 'the body is not valid gzip')
+  }
+}
+
+const maxLines = 10_000
+
+/** JSON in each line. */
+const parseLines = (bytes: Buffer): Payload => {
+  const text = decode(bytes)
+  const lines = text.split('\n', maxLines + 2).filter((line) => line.trim() !== '')
+  const excess = lines.length > maxLines ? `more than ${maxLines} lines` : findJsonExcess(text)
+  if (excess !== undefined)
+    throw new DoorwardError('payload-not-json', `the body has ${excess}, which is too much`)
+  return lines.map((line) => parseJson(Buffer.from(line)))
 }
 
 const isJson = (mediaType: string): boolean =>

@@ -16,6 +16,8 @@ import { prepareVerifier, type Verifier } from './signatures/verify.ts'
 export type CompiledWebhook = Omit<Webhook, 'rules'> & {
   readonly rules: readonly CompiledRule[]
   readonly verifier: Verifier
+  /** Of a body, also where its sender compresses it. */
+  readonly maxBodyBytes: number
   /** Its sender posts a handshake that nothing signs. */
   readonly hasUnsignedPost: boolean
   /** The headers of a request that are read. */
@@ -55,6 +57,7 @@ export const webhooksByPath = (
           rules: compileRules(webhook),
           verifier: createVerifier(webhook, env, config),
           hasUnsignedPost: handshakeMethods(webhook.scheme).includes('POST'),
+          maxBodyBytes: config.gateway.server.body_limit,
           headerNames,
           eventHeaders: headerNames.filter(
             (name) => isEventHeader(name) || isOwnEventHeader(webhook.scheme, name),

@@ -50,8 +50,8 @@ export type ReadDelivery = VerifiedDelivery & {
 /** Third stage. Throws as `parse`. */
 export const readDelivery = (verified: VerifiedDelivery): ReadDelivery => {
   const { webhook, headers, receivedAt, body, signed, source } = verified
-  const { path, scheme, dedupe, scopeHeaders } = webhook
-  const payload = readPayload(body, headers, scheme)
+  const { path, scheme, dedupe, scopeHeaders, maxBodyBytes } = webhook
+  const payload = readPayload(body, headers, scheme, maxBodyBytes)
   const { signedId } = body
   const deliveryId = verified.deliveryId ?? getDeliveryId(scheme, headers, { payload, signedId })
   return {
@@ -113,7 +113,8 @@ export const parse = (
   body: VerifiedBody,
   headers: BodyHeaders,
   format: Partial<SignatureScheme> = {},
-): Payload => parseUnverified(body.bytes, headers, format)
+  maxBytes?: number,
+): Payload => parseUnverified(body.bytes, headers, format, maxBytes)
 
 /**
  * The payload of a verified delivery: what `parse` returns, without the token of its sender, or the headers
@@ -123,11 +124,12 @@ export const readPayload = (
   body: VerifiedBody,
   headers: SignatureHeaders,
   scheme: Partial<SignatureScheme>,
+  maxBytes?: number,
 ): Payload => {
   const { emptyBody } = scheme
   return emptyBody && body.bytes.length === 0
     ? Object.fromEntries(emptyBody.flatMap((name) => toEntry(name, headers[name]?.[0])))
-    : hideBodyToken(parse(body, toBodyHeaders(headers), scheme), scheme)
+    : hideBodyToken(parse(body, toBodyHeaders(headers), scheme, maxBytes), scheme)
 }
 
 const toEntry = (name: string, value: string | undefined): [string, string][] =>

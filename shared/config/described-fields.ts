@@ -37,6 +37,18 @@ export const describedFields = {
     .describe(
       'With hmac, token, public-key and oidc: what the sender is answered, empty (200 without a body) or a map of status and text. Default: 202 with the id as JSON.',
     ),
+  body_type: z
+    .enum(['text', 'ndjson'])
+    .optional()
+    .describe(
+      'With hmac, token, public-key and oidc: what a body is, text, or ndjson for JSON in each line (the payload is a list). Default: JSON or a form.',
+    ),
+  gzip: z
+    .literal(true)
+    .optional()
+    .describe(
+      'With hmac, token, public-key and oidc: true for a sender that compresses bodies, and signs them compressed. Default: answered 415.',
+    ),
   challenge: z
     .strictObject({
       query: memberName
@@ -102,9 +114,12 @@ export const namesEvent = ({ event_header: header, event_field: field }: Describ
 /** What a checked entry adds to its scheme. */
 export const readDescribed = (
   entry: DescribedEntry,
-): Pick<SignatureScheme, 'event' | 'challenge' | 'emptyReply' | 'answer'> => {
+): Pick<SignatureScheme, 'event' | 'challenge' | 'emptyReply' | 'answer' | 'bodyType' | 'gzip'> => {
   const { event_header: header, event_field: field, challenge, answer } = entry
+  const { body_type: bodyType, gzip } = entry
   return {
+    ...(bodyType && { bodyType }),
+    ...(gzip && { gzip }),
     ...(namesEvent(entry) && {
       event: { ...(header !== undefined && { header }), ...(field !== undefined && { field }) },
     }),

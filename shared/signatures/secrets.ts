@@ -58,7 +58,8 @@ const findFault = (
   secret: string,
   unusable: boolean,
 ): string | undefined => {
-  const isStandard = scheme.forms.some(({ header }) => header === 'svix-signature')
+  const isStandard =
+    scheme.name !== 'hmac' && scheme.forms.some(({ header }) => header === 'svix-signature')
   if (isStandard && /^wh[ps]k_/.test(secret))
     return 'is an Ed25519 key (v1a): only the symmetric kind that begins with whsec_ is taken'
   if (unusable) return unusableReason(scheme)

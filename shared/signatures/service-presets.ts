@@ -131,8 +131,9 @@ export const servicePresets = {
   nylas: {
     title: 'Nylas',
     secretIs: 'the webhook_secret given when the webhook is created',
-    where: 'the application, Notifications, Webhooks; without compressed delivery',
+    where: 'the application, Notifications, Webhooks',
     forms: [{ ...overBody, header: 'x-nylas-signature' }],
+    gzip: true,
     deliveryId: { headers: [], body: 'id' },
     event: { field: 'type' },
     challenge: { query: 'challenge' },

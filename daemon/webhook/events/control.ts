@@ -150,14 +150,19 @@ const getEventFile = (
   byPath: Engine['byPath'],
   payloads: KeptPayloads,
 ): Buffer | undefined => {
-  const scheme = byPath.get(webhook ?? '')?.scheme ?? {}
+  const { scheme = {}, maxBodyBytes } = byPath.get(webhook ?? '') ?? {}
   const kept = payloads.get(id, scheme)
   if (!kept)
     throw notRetryable(
       'its payload, which its agent takes as event_file, is no longer in memory',
       'deliver it again from the sender, if the sender can do that',
     )
-  return toEventFile(agent, kept, readPayload(kept.body, kept.headers, scheme), scheme)
+  return toEventFile(
+    agent,
+    kept,
+    readPayload(kept.body, kept.headers, scheme, maxBodyBytes),
+    scheme,
+  )
 }
 
 /** Throws when the sender's own repeat of a delivery waits, runs or is done: it would run twice. */

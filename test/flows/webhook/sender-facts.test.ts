@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
+import { gzipSync } from 'node:zlib'
 import type { EventDetail } from '../../../shared/api.ts'
 import { run } from '../../cli/support/cli.ts'
-import { type RunningDaemon, startDaemon } from '../../support/daemon/daemon.ts'
+import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'
 import { type Reply, send } from '../../support/servers/http.ts'
 
 /*
@@ -31,6 +32,7 @@ const secrets = {
   mailgun: 'parent-key',
   twilio: 'twilio-token',
   monday: 'client-secret',
+  nylas: 'nylas-secret',
 } as const
 type Name = keyof typeof secrets
 
@@ -58,8 +60,11 @@ describe('what a sender asks for besides a signature, through a running daemon',
         `  - { path: /webhook/${name}, agent: echo, signature_scheme: ${name}, secret_env: ${name === 'monday' ? '[OTHER_SECRET, MONDAY_SECRET]' : variableOf(name)}, prompt_template: "{{event}}"${on[name] === undefined ? '' : `, on: ${on[name]}`} }\n`,
     )
     daemon = await startDaemon({
-      gateway: 'server: { public_url: "https://hooks.example.com" }\n',
-      webhooks: `webhooks:\n${entries.join('')}  - { path: /webhook/grafana, agent: echo, secret_env: GRAFANA_SECRET, signature_header: x-grafana-alerting-signature, signature_prefix: '', timestamp_header: X-Time, signed: '{timestamp}:{body}', prompt_template: x }\n`,
+      gateway: 'server: { public_url: "https://hooks.example.com", body_limit: 1mb }\n',
+      webhooks: `webhooks:\n${entries.join('')}  - { path: /webhook/grafana, agent: echo, secret_env: GRAFANA_SECRET, signature_header: x-grafana-alerting-signature, signature_prefix: '', timestamp_header: X-Time, signed: '{timestamp}:{body}', prompt_template: x }
+  - { path: /webhook/lines, agent: echo, secret_env: GRAFANA_SECRET, body_type: ndjson, gzip: true, prompt_template: '{{event[1].b}}' }
+  - { path: /webhook/text, agent: echo, secret_env: GRAFANA_SECRET, body_type: text, prompt_template: '{{event}}' }
+`,
       env: `${names.map((name) => `${variableOf(name)}=${secrets[name]}\n`).join('')}GRAFANA_SECRET=gr\nOTHER_SECRET=signing-secret\n`,
     })
   })
@@ -372,6 +377,58 @@ describe('what a sender asks for besides a signature, through a running daemon',
       ['another-secret', 401],
     ] as const)
       assert.equal((await post('monday', body, { authorization: jwt(key) })).status, expected, key)
+  })
+
+  it('reads what Nylas has compressed, and unpacks no more than a body may have', async () => {
+    const packed = (text: string) => gzipSync(Buffer.from(text))
+    const nylas = async (bytes: Buffer) =>
+      send(`${daemon.url}/webhook/nylas`, {
+        headers: {
+          'content-type': 'application/json',
+          'content-encoding': 'gzip',
+          'x-nylas-signature': createHmac('sha256', secrets.nylas).update(bytes).digest('hex'),
+        },
+        body: bytes,
+      })
+    const reply = await nylas(packed('{"id":"n1","type":"message.created"}'))
+    assert.deepEqual([reply.status, statusOf(reply)], [200, 'accepted'])
+    assert.match((await untilFinished(daemon, idOf(reply))).result ?? '', /message\.created/)
+    const bomb = await nylas(packed(`{"a":"${'x'.repeat(50_000_000)}"}`))
+    assert.deepEqual([bomb.status, bomb.json()['code']], [413, 'body-too-large'])
+    assert.equal((await nylas(Buffer.from('{"id":"n2"}'))).status, 400)
+    const forged = packed('{"id":"n3"}')
+    const bad = await send(`${daemon.url}/webhook/nylas`, {
+      headers: { 'content-encoding': 'gzip', 'x-nylas-signature': '0'.repeat(64) },
+      body: forged,
+    })
+    assert.equal(bad.status, 401)
+  })
+
+  it('reads the JSON of each line, or text, of a sender that is described so', async () => {
+    const signed = (body: string) => ({
+      'x-hub-signature-256': `sha256=${createHmac('sha256', 'gr').update(body).digest('hex')}`,
+    })
+    const lines = '{"a":1}\n\n{"b":"two"}\r\n'
+    const reply = await post('lines', lines, {
+      ...signed(lines),
+      'content-type': 'application/x-ndjson',
+    })
+    assert.equal((await untilFinished(daemon, idOf(reply))).result, 'two')
+    for (const bad of ['{"a":1} {"b":2}\n', '1],[2\n', '1\n'.repeat(10_001)])
+      assert.equal((await post('lines', bad, signed(bad))).status, 400)
+    const text = 'disk {{event}} is full'
+    const told = await post('text', text, { ...signed(text), 'content-type': 'text/plain' })
+    assert.match(
+      (await untilFinished(daemon, idOf(told))).result ?? '',
+      /disk \{\{event\}\} is full/,
+    )
+    // The content type is not signed: another one changes nothing.
+    const form = 'payload=%7B%7D'
+    const same = await post('text', form, {
+      ...signed(form),
+      'content-type': 'application/x-www-form-urlencoded',
+    })
+    assert.match((await untilFinished(daemon, idOf(same))).result ?? '', /payload=%7B%7D/)
   })
 
   it('takes Grafana with a header for the time, and config check finds nothing wrong', async () => {
