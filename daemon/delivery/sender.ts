@@ -20,8 +20,6 @@ export type AgentReply = {
   /** The name of a check, where it is not that of the rule. */
   readonly checkName?: string | undefined
   readonly code?: SeenCode | undefined
-  /** Whether a pull request may change the workflows of GitHub Actions. */
-  readonly allowsWorkflows?: boolean
   readonly publish?: PublishSettings | undefined
   /** The login of the bot that answers at GitHub, where the configuration names no other. */
   readonly bot?: string | undefined

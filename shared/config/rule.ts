@@ -29,6 +29,7 @@ import {
   type PublishSettings,
   usualContextBytes,
   workspacePaths,
+  toPublish,
   type WorkspaceSettings,
 } from './workspace.ts'
 import type { Problem, YamlFile, YamlPath } from './yaml.ts'
@@ -63,10 +64,8 @@ export type Rule = {
   readonly update: boolean
   /** The name of its check, where it is not that of the rule. */
   readonly checkName: string | undefined
-  /** Whether a pull request may change the workflows of GitHub Actions. */
-  readonly allowsWorkflows: boolean
-  /** Who makes the commit of a pull request, and what it is opened with. */
-  readonly publish?: PublishSettings
+  /** How and what of its agent's changes may be published. */
+  readonly publish?: PublishSettings | undefined
   /** The login of the bot whose deliveries it takes: used at GitHub where no other is named. */
   readonly bot?: string
   /** How many of its events may run in an hour or a day. */
@@ -159,6 +158,7 @@ export const parseRule = (
     () => entry.paths_ignore && parseGlobs([entry.paths_ignore].flat(), true),
   )
   const [code] = workspace ? attempt(['workspace'], () => parseWorkspace(workspace)) : []
+  attempt(['allow_files'], () => entry.allow_files && parseGlobs([entry.allow_files].flat(), false))
   const targets = [deliverTo ?? []].flat().flatMap((text, index) => {
     const key = Array.isArray(deliverTo) ? ['deliver_to', index] : ['deliver_to']
     return attempt(key, () => {
@@ -326,10 +326,7 @@ export const toRule = (
     coalesce,
     update: entry.update ?? false,
     checkName: entry.check_name,
-    allowsWorkflows: entry.allow_workflows ?? false,
-    ...((entry.commit ?? entry.pull_request) && {
-      publish: { commit: entry.commit, pullRequest: entry.pull_request },
-    }),
+    publish: toPublish(entry),
     maxRuns: entry.max_runs,
     acceptsRisk: entry.accept_risk ?? false,
   }

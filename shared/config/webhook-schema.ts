@@ -102,11 +102,16 @@ const ruleFields = {
     .describe(
       'The name of the check that github-check: sets. Default doorward/<rule>, or doorward/<path> without a rule.',
     ),
+  allow_files: globs
+    .optional()
+    .describe(
+      'Globs of files that pull-request: may change although they run or rule others: .github/, CODEOWNERS, hooks, submodules, links out of the repository, files over 1 MB. Default: none.',
+    ),
   allow_workflows: z
     .boolean()
     .optional()
     .describe(
-      'With true, pull-request: may change the workflows of GitHub Actions, which run with the secrets of the repository. Default false.',
+      'With true, the same as .github/workflows/** in allow_files: workflows run with the secrets of the repository. Default false.',
     ),
   commit: commitSchema.optional().describe('Who makes the commit of pull-request:.'),
   pull_request: pullRequestSchema.optional().describe('What pull-request: opens it with.'),
@@ -225,6 +230,7 @@ export const webhookSchema = z
     deliver_to: ruleFields.deliver_to,
     update: ruleFields.update,
     check_name: ruleFields.check_name,
+    allow_files: ruleFields.allow_files,
     allow_workflows: ruleFields.allow_workflows,
     commit: ruleFields.commit,
     pull_request: ruleFields.pull_request,

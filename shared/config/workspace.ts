@@ -93,9 +93,28 @@ export const pullRequestSchema = z.strictObject({
 
 export type CommitSettings = z.output<typeof commitSchema>
 export type PullRequestSettings = z.output<typeof pullRequestSchema>
+
+/** How what an agent changed is published, and what of it may be. */
 export type PublishSettings = {
-  readonly commit: CommitSettings | undefined
-  readonly pullRequest: PullRequestSettings | undefined
+  readonly commit?: CommitSettings | undefined
+  readonly pullRequest?: PullRequestSettings | undefined
+  /** Globs of files that are allowed although they run, or rule what others may do. */
+  readonly allowFiles?: readonly string[] | undefined
+}
+
+/** Undefined for a rule that says nothing of it. */
+export const toPublish = (entry: {
+  readonly commit?: CommitSettings | undefined
+  readonly pull_request?: PullRequestSettings | undefined
+  readonly allow_files?: string | readonly string[] | undefined
+  readonly allow_workflows?: boolean | undefined
+}): PublishSettings | undefined => {
+  const { commit, pull_request: pullRequest } = entry
+  const files = [entry.allow_files ?? []].flat()
+  if (entry.allow_workflows) files.push('.github/workflows/**')
+  const settings = { commit, pullRequest, allowFiles: files.length === 0 ? undefined : files }
+  const given = Object.entries(settings).filter(([, value]) => value !== undefined)
+  return given.length === 0 ? undefined : Object.fromEntries(given)
 }
 
 /** Throws `config-invalid`. */

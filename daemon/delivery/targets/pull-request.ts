@@ -1,18 +1,16 @@
-import { existsSync } from 'node:fs'
 import type { ProxyError } from '../../../shared/network/faults.ts'
 import { textAt, valueAt } from '../../util/payload-path.ts'
 import { type Git, GitFailed, type Remote } from '../../workspace/git.ts'
 import { certificateHint } from '../../workspace/mirror.ts'
 import { asReadOnly, DeliveryError, TokenRefused } from '../delivery-error.ts'
 import { isEmpty, toGithubBody, toTitle } from '../format/parts.ts'
+import { checkChange, type CheckedChange } from '../changes/check-change.ts'
 import type { OwnMessages } from '../loop-guard.ts'
 import type { AgentReply, Attempt, Sender } from '../sender.ts'
 import { addLabelsAndReviewers, readLogin, withAuthor } from './pull-request-options.ts'
 import type { Grant } from '../token.ts'
 import { findListed, type GithubApi, type Hints } from './github-api.ts'
 
-const maxFiles = 100
-const maxBytes = 1024 * 1024
 const pushTimeoutMs = 10 * 60_000
 
 /**
@@ -44,9 +42,9 @@ export const createPullRequest = (
     const [owner = ''] = name.split('/')
     const at = { cwd: gitDir, gitDir, signal: attempt.signal }
     const { commit: commitSettings = {}, pullRequest = {} } = reply.publish ?? {}
-    const grant = { repository: name, permissions: toPermissions(reply) }
+    const grant = { repository: name, permissions: toPermissions(reply, checked) }
     return api({ attempt, hints, grant, bot: reply.bot }, async (request, token) => {
-      const commit = await withAuthor(git, at, checked, commitSettings, async () =>
+      const commit = await withAuthor(git, at, checked.commit, commitSettings, async () =>
         readLogin(request, gitOrigin),
       )
       const finish = async (pull: unknown) =>
@@ -75,7 +73,7 @@ export const createPullRequest = (
           ...(pullRequest.draft && { draft: true }),
         },
       })
-      await git(['update-ref', '-d', ref, checked], at).catch(() => undefined)
+      await git(['update-ref', '-d', ref, checked.commit], at).catch(() => undefined)
       const note = `pull request #${String(valueAt(response.json, ['number']))}`
       return { note: note + (await finish(response.json)), made: api.toMade(note, response) }
     })
@@ -83,11 +81,14 @@ export const createPullRequest = (
 })
 
 /** Labels belong to issues. */
-const toPermissions = ({ allowsWorkflows, publish }: AgentReply): Grant['permissions'] => ({
+const toPermissions = (
+  { publish }: AgentReply,
+  { hasWorkflows }: CheckedChange,
+): Grant['permissions'] => ({
   contents: 'write',
   pull_requests: 'write',
   ...(publish?.pullRequest?.labels && { issues: 'write' }),
-  ...(allowsWorkflows && { workflows: 'write' }),
+  ...(hasWorkflows && { workflows: 'write' }),
 })
 
 const maxTitle = 100
@@ -99,70 +100,6 @@ const orSilent = (answer: string): string =>
 /** The message of the commit with what an agent changed: the first line of its answer. */
 export const toCommitMessage = (answer: string, eventId: string): string =>
   `${toTitle(toGithubBody(orSilent(answer)), maxTitle)}\n\nMade by an agent, for the event ${eventId} of doorward.\n`
-
-type Change = { readonly gitDir: string; readonly ref: string; readonly url: string }
-
-/** The commit of a change that may be pushed. Throws `DeliveryError`. */
-const checkChange = async (
-  git: Git,
-  { gitDir, ref, url }: Change,
-  { eventId, allowsWorkflows = false }: AgentReply,
-  { signal }: Attempt,
-): Promise<string> => {
-  const again = `doorward events retry ${eventId} --again`
-  const refuse = (message: string, hint: string) =>
-    new DeliveryError('permanent', message, { hint })
-  const at = { cwd: gitDir, gitDir, signal }
-  const read = async (args: readonly string[], input = '') => {
-    const { stdout } = await git(args, { ...at, input })
-    return stdout.toString('latin1').trim()
-  }
-  const found = existsSync(gitDir)
-    ? await read(['rev-parse', '--quiet', '--verify', `${ref}^{commit}`]).catch(() => undefined)
-    : undefined
-  if (found === undefined) throw refuse('the change is no longer in the workspace', again)
-  // Else an event could choose where the code of one repository is published.
-  if (toName(await read(['config', 'remote.origin.url'])) !== toName(url))
-    throw refuse(
-      'the workspace of the rule has another repository',
-      'name the same repository in workspace: and in pull-request:',
-    )
-  const raw = await read([
-    'diff-tree',
-    '-r',
-    '-z',
-    '--no-renames',
-    '--no-abbrev',
-    `${found}^`,
-    found,
-  ])
-  const parts = raw.split('\0')
-  const paths = parts.filter((_, index) => index % 2 === 1)
-  const hashes = parts.flatMap((part, index) => (index % 2 === 0 ? (part.split(' ')[3] ?? []) : []))
-  if (paths.length > maxFiles)
-    throw refuse(
-      `the agent changed ${paths.length} files, ${maxFiles} are allowed`,
-      `ask for a smaller change, then: ${again}`,
-    )
-  const sizes = await read(
-    ['cat-file', '--batch-check=%(objectsize)'],
-    hashes.filter((hash) => !/^0+$/.test(hash)).join('\n'),
-  )
-  const bytes = sizes.split('\n').reduce((sum, size) => sum + (Number(size) || 0), 0)
-  if (bytes > maxBytes)
-    throw refuse(
-      `the files that the agent changed have ${Math.ceil(bytes / 1024)} KB, ${maxBytes / 1024} KB are allowed`,
-      `ask for a smaller change, then: ${again}`,
-    )
-  if (!allowsWorkflows && paths.some((path) => /^\.github(\/workflows(\/|$)|$)/i.test(path)))
-    throw refuse(
-      'the agent changed workflows of GitHub Actions',
-      'they run with the secrets of the repository; if it may: allow_workflows: true on the rule',
-    )
-  return found
-}
-
-const toName = (url: string): string => url.toLowerCase().replace(/\.git$/, '')
 
 type Branch = { readonly gitDir: string; readonly commit: string; readonly branch: string }
 

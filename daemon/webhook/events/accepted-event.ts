@@ -23,7 +23,7 @@ import type { KeptPayload } from './kept-payloads.ts'
 export type AcceptedEvent = {
   readonly webhook: Pick<
     CompiledRule,
-    'path' | 'agentName' | 'agent' | 'values' | 'allowsWorkflows' | 'publish' | 'bot'
+    'path' | 'agentName' | 'agent' | 'values' | 'publish' | 'bot'
   >
   readonly receivedAt: Date
   readonly known: Known
@@ -131,11 +131,11 @@ export const toWire = ({
   detail: _detail,
   ...event
 }: AcceptedEvent): EventOnWire => {
-  const { path, agentName, agent, values, allowsWorkflows, publish, bot } = event.webhook
+  const { path, agentName, agent, values, publish, bot } = event.webhook
   const kept = { ...(publish && { publish }), ...(bot !== undefined && { bot }) }
   return {
     ...event,
-    webhook: { path, agentName, agent, values, allowsWorkflows, ...kept },
+    webhook: { path, agentName, agent, values, ...kept },
     targets: event.targets.map((target) =>
       target.kind === 'invalid' ? { ...target, error: copyError(target.error) } : target,
     ),

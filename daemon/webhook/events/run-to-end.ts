@@ -135,8 +135,8 @@ const createBringToTargets =
       if (result.state === 'waiting') change({ targets: results })
     }
     const { rule, subject } = known
-    const { path, allowsWorkflows, publish, bot } = webhook
-    const seen = { code, allowsWorkflows, publish, bot }
+    const { path, publish, bot } = webhook
+    const seen = { code, publish, bot }
     const title = subject?.title
     const answered = {
       eventId: id,

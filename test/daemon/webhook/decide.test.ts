@@ -136,10 +136,10 @@ describe('the decision about a delivery', () => {
     assert.ok(!JSON.stringify(wire).includes(event.prompt))
     const { targets, ...back } = fromWire(structuredClone(wire), event.prompt)
     const { webhook: own, targets: made, detail: _detail, ...rest } = event
-    const { path, agentName, agent, values, allowsWorkflows } = own
+    const { path, agentName, agent, values } = own
     assert.deepEqual(back, {
       ...rest,
-      webhook: { path, agentName, agent, values, allowsWorkflows },
+      webhook: { path, agentName, agent, values },
     })
     const reasons = (given: typeof made) =>
       given.map((target) => (target.kind === 'invalid' ? target.error.message : target.text))

@@ -116,7 +116,6 @@ export const startTestMachine = async ({
         agentName,
         agent,
         values: { eventText: 'plain', maxValueLength: undefined },
-        allowsWorkflows: false,
       },
       receivedAt: new Date(),
       known: { webhook: '/a', agent: agentName, size: 1, signed: false },

@@ -211,20 +211,29 @@ describe('a pull request with what an agent changed', () => {
     assert.equal(github.requests.length, 0)
   })
 
-  it('is refused for workflows, unless its rule allows them', async () => {
-    const code = await change({ '.github/workflows/ci.yml': 'on: push\n' })
+  it('is refused for files that run or rule others, unless its rule names them', async () => {
+    const code = await change({ '.github/workflows/ci.yml': 'on: push\n', a: 'b' })
     const { result } = await deliver(code)
-    assert.match(result?.detail ?? '', /workflows of GitHub Actions .*allow_workflows: true/)
+    assert.equal(
+      result?.detail,
+      'the agent changed what its rule does not allow: .github/workflows/ci.yml (runs with the secrets of the repository) (if it may, name such files by globs in allow_files of the rule)',
+    )
     assert.equal(github.requests.length, 0)
-    assert.equal((await deliver(code, { allowsWorkflows: true })).result?.state, 'done')
+    const publish = { allowFiles: ['.github/workflows/**'] }
+    assert.equal((await deliver(code, { publish })).result?.state, 'done')
   })
 
   it('is refused for many files, and for large ones', async () => {
     const many = Array.from({ length: 101 }, (_, index) => [`f${index}`, 'x'] as const)
     const { result } = await deliver(await change(Object.fromEntries(many)))
     assert.match(result?.detail ?? '', /changed 101 files, 100 are allowed/)
-    const large = await deliver(await change({ big: 'x'.repeat(1_100_000) }))
+    const half = 'x'.repeat(550_000)
+    const large = await deliver(await change({ a: half, b: `${half}y` }))
     assert.match(large.result?.detail ?? '', /have 1075 KB, 1024 KB are allowed/)
+    const one = await change({ 'assets/big': half + half })
+    assert.match((await deliver(one)).result?.detail ?? '', /assets\/big \(is over 1 MB\)/)
+    const publish = { allowFiles: ['assets/**'] }
+    assert.equal((await deliver(one, { publish })).result?.state, 'done')
   })
 
   it('goes to the repository of the workspace alone, and not when its mirror was cleared', async () => {

@@ -27,7 +27,6 @@ const event: AcceptedEvent = {
     agentName: 'fixer',
     agent: { kind: 'echo', timeout: 1, concurrency: 1, output_limit: 1000 },
     values: { eventText: 'fenced', maxValueLength: 100 },
-    allowsWorkflows: false,
   },
   receivedAt: new Date(0),
   known: { webhook: '/a', agent: 'fixer', size: 3, deliveryId: 'd-1', signed: true },

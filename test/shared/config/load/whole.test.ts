@@ -84,7 +84,7 @@ describe('a configuration', () => {
             coalesce: undefined,
             update: false,
             checkName: undefined,
-            allowsWorkflows: false,
+            publish: undefined,
             maxRuns: undefined,
           },
         ],
