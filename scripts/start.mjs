@@ -138,8 +138,8 @@ say(
     : 'It runs until you press Ctrl-C. Next, in another terminal in this folder:',
 )
 printCommands([
-  ['send another event', `npx doorward webhook send ${webhook} --sample ${sample} --wait`],
-  ['log in', 'npx doorward oauth login github --client-id YOUR_CLIENT_ID --client-secret-stdin'],
+  ['make your bot', 'npx doorward bot create github'],
+  ['have it review', 'npx doorward webhook add github-review --agent claude'],
   ['open the tray', 'npx doorward tray'],
 ])
 if (started) process.exitCode = await started.ended

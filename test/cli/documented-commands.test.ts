@@ -86,6 +86,8 @@ const placeholders: Readonly<Record<string, string>> = {
   'OWNER/REPO': 'acme/door',
   ORGANISATION: 'acme',
   'GROUP/PROJECT': 'acme/tools/door',
+  // That of a bot.
+  '/webhook/ada-reviews': '/webhook/github-review',
 }
 
 /** Commands of blocks that are not run here, and why. */

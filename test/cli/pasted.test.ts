@@ -85,11 +85,9 @@ const paste = ({ gateway, agents, webhooks }: Files, block: unknown): void => {
 /** What is there before the first block of this page. */
 const filesBefore = (page: string, fresh: Files): Files => {
   const copy = structuredClone(fresh)
-  // It shows the entry that the commands above it write, for an agent of that name.
-  if (page === '../README.md') {
-    copy.webhooks.webhooks.pop()
-    merge(copy.agents.agents, { reviewer: { kind: 'claude', tools: 'read', sandbox: 'required' } })
-  }
+  // It shows the entry that the commands above it write, for an agent that they make.
+  if (page === '../README.md')
+    merge(copy.agents.agents, { claude: { kind: 'claude', tools: 'read', sandbox: 'required' } })
   return copy
 }
 
