@@ -43,6 +43,7 @@ import { acceptFetched } from './webhook/pipeline.ts'
 import type { PipelineParts } from './webhook/steps.ts'
 import { serveWebhooks } from './webhook/routes.ts'
 import { fetchText, RemoteKeys } from './webhook/senders/remote-keys.ts'
+import { TestKeys } from './webhook/senders/test-keys.ts'
 import { diagnoseWithBudget } from './webhook/signatures/diagnosis.ts'
 
 /*
@@ -278,10 +279,10 @@ const createRequestHandlers = (
     noteActivity()
   }
   const controls = createEventControls(services)
-  const remoteKeys = new RemoteKeys(fetchText)
+  const keys = createKeys()
 
   return () => {
-    const parts = { ...toPipelineParts(services, remoteKeys), isCaughtUp: catchUp.isCaughtUp }
+    const parts = { ...toPipelineParts(services, keys), isCaughtUp: catchUp.isCaughtUp }
     const serveWebhook = serveWebhooks(live.current, parts, { log, answered })
     const oauth = leadership.oauth()
     const status = { ...services, oauth, catchUp, tunnel, shutdown }
@@ -310,7 +311,7 @@ const createRequestHandlers = (
         tryOutRoutes({
           current: live.current,
           learners,
-          remoteKeys,
+          ...keys,
           facts: parts,
           homeFolder: home.root,
         }),
@@ -332,7 +333,7 @@ const createEventControls = ({ live, memory, payloads, intake }: Services): Even
 /** Deliveries of the sender's own list enter the pipeline by `acceptFetched`. */
 const createCatchUp = (services: Services, signal: AbortSignal): CatchUp => {
   const { home, live, leadership, memory, succession, log } = services
-  const parts = toPipelineParts(services, new RemoteKeys(fetchText))
+  const parts = toPipelineParts(services, createKeys())
   return new CatchUp({
     journalFile: join(home.run, 'catch-up'),
     current: live.current,
@@ -345,10 +346,13 @@ const createCatchUp = (services: Services, signal: AbortSignal): CatchUp => {
   })
 }
 
+/** The keys of senders, and those of tests. */
+const createKeys = () => ({ remoteKeys: new RemoteKeys(fetchText), testKeys: new TestKeys() })
+
 /** What the pipeline of deliveries needs. */
 const toPipelineParts = (
   { home, memory, payloads, intake, live, learners, refusals, loopGuard, log }: Services,
-  remoteKeys: RemoteKeys,
+  keys: Pick<PipelineParts, 'remoteKeys' | 'testKeys'>,
 ): PipelineParts => {
   const { events, deliveries, eventNames, rateLimits, budgets, groups } = memory
   return {
@@ -365,7 +369,7 @@ const toPipelineParts = (
     loopGuard,
     log,
     refusals,
-    remoteKeys,
+    ...keys,
     fetchText,
     isRare: createOccasion(),
     keepSecret: createKeepSecret(home, async () => live.reload()),

@@ -112,6 +112,12 @@ export const learnSchema = z.strictObject({
   payload: z.unknown().optional(),
 })
 
+/** Body of `POST /webhooks/test-key`: the public key, in PEM, of the next delivery by `webhook send`. */
+export const testKeySchema = z.strictObject({
+  path: z.string().min(1).max(2048),
+  key: z.string().max(4096),
+})
+
 /** The paths of a payload without its values, and suggestions made from them. */
 export const payloadDescriptionSchema = z.strictObject({
   webhook: z.string(),

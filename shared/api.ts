@@ -53,6 +53,8 @@ export type TargetResult = z.infer<typeof targetResultSchema>
 
 /** Header with id and status of an event, for responses whose body is meant for the sender (Slack). */
 export const eventHeader = 'doorward-event'
+/** Header of a delivery by `webhook send` that is signed with a key pair made for it. */
+export const testKeyHeader = 'doorward-test-key'
 
 /**
  * What a delivery is about: the sender's own name of it (`acme/shop#12`), one line of at most 120 columns that begins

@@ -1,9 +1,13 @@
-import type { EventRecord, WebhookSummary } from '../../shared/api.ts'
+import { type EventRecord, testKeyHeader, type WebhookSummary } from '../../shared/api.ts'
 import { listSecrets } from '../../shared/config/environment.ts'
 import type { Config } from '../../shared/config/load.ts'
 import { type Rule, scopePaths } from '../../shared/config/rule.ts'
 import type { Webhook } from '../../shared/config/webhook.ts'
-import { getKeySource, type SignatureScheme } from '../../shared/signatures/scheme.ts'
+import {
+  getKeySource,
+  hasPrivateKey,
+  type SignatureScheme,
+} from '../../shared/signatures/scheme.ts'
 import { headerNamesIn } from '../../shared/templates.ts'
 import type { EventStore } from '../events/event-store.ts'
 import { isEventHeader, isOwnEventHeader } from './event-name.ts'
@@ -116,6 +120,7 @@ export const listHeaderNames = (
   { forms, deliveryId, event, emptyBody = [], handshake, challenge }: SignatureScheme,
   ofTemplates: readonly string[] = [],
 ): readonly string[] => {
+  const ofTests = forms.some(hasPrivateKey) ? [testKeyHeader] : []
   const ofForms = forms.flatMap(({ header, timestampHeader, idHeader, moreHeaders = [], check }) =>
     [
       ...(check === 'paypal' ? paypalHeaders : []),
@@ -130,7 +135,7 @@ export const listHeaderNames = (
   const ofScheme = [...ofForms, ...ofId, ...emptyBody, ...ofHandshake]
   const ofEvent = [event?.header ?? [], event?.headers ?? []].flat()
   const ofChallenge = challenge?.header === undefined ? [] : [challenge.header]
-  const all = [...ofScheme, ...ofEvent, ...ofChallenge, ...always, ...ofTemplates]
+  const all = [...ofScheme, ...ofEvent, ...ofChallenge, ...ofTests, ...always, ...ofTemplates]
   return [...new Set(all.map((name) => name.toLowerCase()))]
 }
 

@@ -1,3 +1,4 @@
+import { testKeyHeader } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import type { LoopGuard } from '../delivery/loop-guard.ts'
 import type { Log } from '../log/log.ts'
@@ -36,6 +37,7 @@ import { findUnsignedHandshake } from './senders/handshakes-unsigned.ts'
 import { getReply, type Handshake } from './senders/handshakes.ts'
 import { prove } from './senders/prove.ts'
 import type { RemoteKeys } from './senders/remote-keys.ts'
+import type { TestKeys } from './senders/test-keys.ts'
 import type { DiagnoseRefusal } from './signatures/diagnosis.ts'
 import { trustRead, type VerifiedBody, verify } from './signatures/verify.ts'
 
@@ -46,6 +48,7 @@ import { trustRead, type VerifiedBody, verify } from './signatures/verify.ts'
 export type PipelineParts = ContactParts &
   Facts & {
     readonly remoteKeys: RemoteKeys
+    readonly testKeys: TestKeys
     readonly budget: ByteBudget
     readonly budgets: RunBudgets
     /** Under which event name each signed body came, in place of the id of an event. */
@@ -127,9 +130,16 @@ export const proveSender = (
   parts: PipelineParts,
 ): Promise<undefined> | undefined => {
   const { webhook, headers, receivedAt, body } = delivery
-  const { remoteKeys } = parts
+  const { remoteKeys, testKeys } = parts
+  const testKey = testKeys.take(webhook.path, headers[testKeyHeader]?.[0])
   const { bytes } = required(body)
-  return prove(webhook.verifier, { headers, bytes, nowMs: receivedAt.getTime(), remoteKeys })?.then(
+  return prove(webhook.verifier, {
+    headers,
+    bytes,
+    nowMs: receivedAt.getTime(),
+    remoteKeys,
+    testKey,
+  })?.then(
     (proof) => {
       delivery.proof = proof
       return undefined

@@ -4,6 +4,7 @@ import {
   type Explanation,
   learnSchema,
   type RuleExplanation,
+  testKeySchema,
 } from '../../shared/api-explain.ts'
 import { inspectProgram } from '../../shared/agents/program.ts'
 import { runsProgram } from '../../shared/agents/tools.ts'
@@ -21,19 +22,21 @@ import { type DeliveryToExplain, explain } from './explain.ts'
 import { type DeliveryWaiters, describePayload } from './payload-shape.ts'
 import { getEventNames } from './rules/choose.ts'
 import type { RemoteKeys } from './senders/remote-keys.ts'
+import type { TestKeys } from './senders/test-keys.ts'
 import type { SignatureHeaders } from './signatures/verify.ts'
 
 type TryOutParts = {
   readonly current: () => Engine
   readonly learners: DeliveryWaiters
   readonly remoteKeys: RemoteKeys
+  readonly testKeys: TestKeys
   readonly facts: DeliveryToExplain['facts']
   readonly homeFolder: string
 }
 
-/** Routes to try a webhook: `POST /webhooks/explain` and `POST /webhooks/learn`. */
+/** Routes to try a webhook: `POST /webhooks/explain`, `/webhooks/learn` and `/webhooks/test-key`. */
 export const tryOutRoutes = (parts: TryOutParts): Router => {
-  const { current, learners, remoteKeys, facts, homeFolder } = parts
+  const { current, learners, remoteKeys, testKeys, facts, homeFolder } = parts
   const router = exactRouter()
   // JSON within JSON: quotes and line breaks take twice the space.
   const maxBytes = () => 2 * current().maxBodyBytes + 64 * 1024
@@ -63,6 +66,10 @@ export const tryOutRoutes = (parts: TryOutParts): Router => {
       ...(await add(explanation)),
       ...(rules && { rules: await Promise.all(rules.map(add)) }),
     }
+  })
+  router.post('/webhooks/test-key', async (ctx) => {
+    const { path, key } = await readJsonBody(ctx, testKeySchema)
+    ctx.body = { id: testKeys.add(webhookAt(path, current()).path, key) }
   })
   router.post('/webhooks/learn', async (ctx) => {
     const gone = new AbortController()

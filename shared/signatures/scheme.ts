@@ -137,6 +137,10 @@ export type SignatureScheme<Name extends string = string> = SchemeFacts & { read
 export const getKeySource = ({ forms }: SchemeFacts): SignatureForm['keysFrom'] =>
   forms[0]?.keysFrom
 
+/** True where only the sender has the private key: `webhook send` makes a pair of its own. */
+export const hasPrivateKey = ({ check }: SignatureForm): boolean =>
+  ['key-pair', 'oidc', 'google', 'plaid', 'paypal', 'sns'].includes(check)
+
 /** The audience of a token that is for `server.public_url`, where the entry names no other. */
 export const addressAsAudience = '{public_url}'
 

@@ -1,6 +1,11 @@
 import { type IncomingMessage, request as httpRequest } from 'node:http'
 import { buffer } from 'node:stream/consumers'
-import { eventHeader, type EventRecord, type ProblemDocument } from '../../../shared/api.ts'
+import {
+  eventHeader,
+  type EventRecord,
+  type ProblemDocument,
+  testKeyHeader,
+} from '../../../shared/api.ts'
 import type { Client } from '../../../shared/client/client.ts'
 import { readEnvironment } from '../../../shared/config/environment.ts'
 import { loadConfig } from '../../../shared/config/load.ts'
@@ -50,7 +55,11 @@ export const sendWebhook = async (
   await withNextDaemon(context, async (client) => {
     const url = new URL(webhook.urlPaths[0] ?? webhook.path, client.daemon.url)
     // Sign again: waiting for the daemon may have taken longer than a signature is valid.
-    const { body, headers, search } = sign(Date.now())
+    const { body, headers: signed, search, testKey } = sign(Date.now())
+    const headers =
+      testKey === undefined
+        ? signed
+        : { ...signed, [testKeyHeader]: await giveTestKey(client, webhook, testKey, terminal) }
     url.search = search
     const post = () => postWebhook(url, headers, body, webhook.enabled ? undefined : switchedOff)
     if (!options.wait) {
@@ -72,6 +81,23 @@ export const sendWebhook = async (
       await waitForEvent(client, terminal, async () => Promise.resolve(id))
     }
   })
+}
+
+/** Has the daemon verify the next delivery by this key, and says so. */
+const giveTestKey = async (
+  client: Client,
+  { path, urlPaths, scheme, enabled }: Webhook,
+  key: string,
+  terminal: Terminal,
+): Promise<string> => {
+  if (!enabled)
+    throw new DoorwardError('webhook-not-found', `${path} is switched off`, { hint: switchedOff })
+  const asked = { path: urlPaths[0] ?? path, key }
+  const { id } = await client.post<{ readonly id: string }>('/webhooks/test-key', asked)
+  terminal.say(
+    `only ${scheme.title} has its private key: this delivery is signed with a key made for it, which the daemon accepts once`,
+  )
+  return id
 }
 
 const switchedOff =

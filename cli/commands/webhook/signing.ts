@@ -9,8 +9,13 @@ import {
   type SignatureForm,
   type SignedValues,
 } from '../../../shared/signatures/form.ts'
-import { type SignatureScheme, signsAddress } from '../../../shared/signatures/scheme.ts'
+import {
+  getKeySource,
+  type SignatureScheme,
+  signsAddress,
+} from '../../../shared/signatures/scheme.ts'
 import { keyBytes } from '../../../shared/signatures/secrets.ts'
+import { signByTestPair, signSpecial } from './signing-special.ts'
 
 /** A delivery without its signature. */
 export type Delivery = {
@@ -127,6 +132,8 @@ export type SignedDelivery = {
   readonly body: Buffer
   /** `?name=token` for a sender with its token in the query. */
   readonly search: string
+  /** The public key of a pair that was made for this delivery, as only the sender has the right one. */
+  readonly testKey?: string
 }
 
 /**
@@ -139,18 +146,10 @@ export const signDelivery = (
   { body, deliveryId, headers }: Delivery,
   nowMs: number,
 ): SignedDelivery => {
-  const [first] = scheme.forms
-  if (first && !canSign(first))
-    throw new DoorwardError('unavailable', `cannot sign for ${path} as ${scheme.name} does`, {
-      hint:
-        (first.keysFrom ?? first.secret === 'public-key')
-          ? 'only the sender has the private key: let it send a test'
-          : 'its proof is a part of the body: let the sender send a test',
-    })
-  if (secretNames.length === 0) return { headers, body, search: '' }
+  if (secretNames.length === 0 && !getKeySource(scheme)) return { headers, body, search: '' }
   const secrets = listSecrets(secretNames, env)
   const names = secretNames.join(', ')
-  if (secrets.length === 0)
+  if (secrets.length === 0 && secretNames.length > 0)
     throw new DoorwardError('unavailable', `cannot sign for ${path}: ${names} is unset or empty`, {
       hint: describeUnset(secretNames),
     })
@@ -160,7 +159,8 @@ export const signDelivery = (
     })
   const [urlPath = path] = urlPaths
   const url = (publicUrl ?? '').replace(/\/+$/, '') + urlPath
-  for (const secret of secrets) {
+  // A sender that publishes its keys has no secret.
+  for (const secret of secrets.length > 0 ? secrets : ['']) {
     const values = { id: deliveryId, method: 'POST', url, path: urlPath }
     const signature = signPayload(scheme, secret, body, values, nowMs)
     if (signature)
@@ -172,9 +172,6 @@ export const signDelivery = (
     { hint: 'doorward config check says what is wrong with it' },
   )
 }
-
-const canSign = ({ check }: SignatureForm): boolean =>
-  ['mac', 'token', 'jwt', 'jwt-of-body'].includes(check)
 
 /** A JWT (RFC 7519) as Netlify and monday.com make it. */
 const signJwt = (
@@ -209,7 +206,11 @@ const signPayload = (
   if (form.check === 'jwt' || form.check === 'jwt-of-body')
     return { headers: { [form.header]: signJwt(form, key, body, nowMs) } }
   const timestamp = toTimestamp(form, nowMs)
-  const digest = computeMac(form, key, body, { ...values, timestamp }).toString(form.encoding)
+  const signed = { ...values, timestamp }
+  const special = signSpecial(form, { key, body, values: signed, nowMs })
+  if (special) return special
+  const byPair = form.check === 'key-pair' ? signByTestPair(form, body, signed) : undefined
+  const digest = (byPair?.digest ?? computeMac(form, key, body, signed)).toString(form.encoding)
   const parts = [
     ...(form.timestampParam === undefined ? [] : [`${form.timestampParam}=${timestamp}`]),
     `${form.param === undefined ? '' : `${form.param}=`}${form.prefix}${digest}`,
@@ -219,7 +220,7 @@ const signPayload = (
     ...(form.timestampHeader !== undefined && { [form.timestampHeader]: timestamp }),
     ...(form.idHeader !== undefined && { [form.idHeader]: values.id }),
   }
-  return { headers }
+  return { headers, ...(byPair && { testKey: byPair.testKey }) }
 }
 
 const addToken = (form: SignatureForm, token: Buffer, body: Buffer): Partial<SignedDelivery> => {

@@ -118,7 +118,8 @@ export const verify = (
   const signedId = id === '' ? undefined : id
   if (form.check === 'key-pair') {
     const signed = toSignedBytes(form, bytes, values)
-    if (!isSignedByKey(form, signed, digests))
+    const keys = line.proof?.key ? [line.proof.key] : form.keys
+    if (!isSignedByKey({ ...form, keys }, signed, digests))
       throw invalid('the signature does not match the body and the public key')
     return new VerifiedBody(bytes, signedId, createHash('sha256').update(signed).digest())
   }
