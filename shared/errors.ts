@@ -49,6 +49,7 @@ export const errorStatuses = {
   'event-not-retryable': 409,
   'workspace-invalid': 422,
   'paths-unmatched': 422,
+  'not-allowed': 403,
   'workspace-ref-not-found': 404,
   'workspace-refused': 502,
   'workspace-git-missing': 500,

@@ -11,6 +11,7 @@ import type { CommentMarks, OwnMessages } from '../delivery/loop-guard.ts'
 import type { Progress } from '../delivery/message-parts.ts'
 import { loadMail } from '../delivery/targets/smtp.ts'
 import type { Tokens } from '../oauth/dependencies.ts'
+import { createRequireRole } from '../sender-apis/roles.ts'
 import { createGit } from '../workspace/git.ts'
 import { createListChange } from '../workspace/context/changed-files.ts'
 import { createAskGithub } from '../workspace/context/github.ts'
@@ -43,7 +44,7 @@ export type Engine = {
 /** What all engines of a daemon share: a change of the configuration does not replace it. */
 export type EngineServices = Omit<
   RunEventParts,
-  'invoke' | 'deliver' | 'prepareWorkspace' | 'askGithub' | 'listChange'
+  'invoke' | 'deliver' | 'prepareWorkspace' | 'askGithub' | 'listChange' | 'requireRole'
 > & {
   readonly home: Home
   /** Runs the programs of agents. */
@@ -81,6 +82,7 @@ export const createEngine = (
   const askParts = {
     askGithub,
     listChange: createListChange(config.gateway, env, access, askGithub),
+    requireRole: createRequireRole(config.gateway, env, access),
     prepareWorkspace: parts.workspaces.preparer(config.gateway, env),
     invoke,
   }

@@ -24,6 +24,7 @@ import {
 } from '../targets/targets.ts'
 import type { Agent, Gateway } from './schema.ts'
 import type { RuleEntry } from './webhook-schema.ts'
+import type { Who } from './who.ts'
 import {
   parseWorkspace,
   type PublishSettings,
@@ -50,6 +51,10 @@ export type Rule = {
   }
   /** Of the files that its event changes one has to be among these. */
   readonly paths: PathGlobs | undefined
+  /** Undefined for the default, which depends on the event. */
+  readonly who?: Who
+  /** Bots that may start it nevertheless. */
+  readonly allowedBots?: readonly string[]
   readonly workspace: WorkspaceSettings | undefined
   /** What `{{context.<name>}}` of the prompt can be. */
   readonly context: readonly ContextName[]
@@ -318,6 +323,8 @@ export const toRule = (
     prompt,
     values: getValues(entry, agent),
     paths: only || ignored.length > 0 ? { only, ignored } : undefined,
+    ...(entry.who !== undefined && { who: entry.who }),
+    ...(entry.allowed_bots && { allowedBots: entry.allowed_bots }),
     workspace,
     context,
     contextLimit: entry.context_limit ?? usualContextBytes,

@@ -15,6 +15,7 @@ import {
   optionalDuration,
   rate,
 } from './values.ts'
+import { allowedBotsSchema, whoSchema } from './who.ts'
 import { commitSchema, pullRequestSchema, workspaceSchema } from './workspace.ts'
 
 /*
@@ -68,6 +69,14 @@ const ruleFields = {
   paths_ignore: globs
     .optional()
     .describe('Globs of changed files that do not count. Default: none.'),
+  who: whoSchema
+    .optional()
+    .describe(
+      'Who may start it: anyone, a role in the repository (read, triage, write, maintain, admin), or a list of names. Default: write for comments, labels and buttons of GitHub and GitLab, else anyone.',
+    ),
+  allowed_bots: allowedBotsSchema
+    .optional()
+    .describe('Bots that may start it, where who is not anyone. Default: none.'),
   workspace: workspaceSchema
     .optional()
     .describe('The code that the agent sees: a commit of a repository, checked out for each run.'),
@@ -224,6 +233,8 @@ export const webhookSchema = z
     filter: ruleFields.filter,
     paths: ruleFields.paths,
     paths_ignore: ruleFields.paths_ignore,
+    who: ruleFields.who,
+    allowed_bots: ruleFields.allowed_bots,
     workspace: ruleFields.workspace,
     context: ruleFields.context,
     context_limit: ruleFields.context_limit,

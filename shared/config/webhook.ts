@@ -23,6 +23,7 @@ import {
   type WebhookSource,
 } from './source.ts'
 import type { RuleEntry, WebhookEntry } from './webhook-schema.ts'
+import { checkWho } from './who.ts'
 import { checkContext } from './workspace.ts'
 import type { YamlPath } from './yaml.ts'
 
@@ -183,13 +184,14 @@ const getFacts = (name: WebhookEntry['signature_scheme']): SignatureScheme =>
  * the rule, or at its webhook.
  */
 const checkRule = (
-  fields: RuleEntry,
+  fields: RuleEntry & Pick<WebhookEntry, 'signature_scheme'>,
   parsed: ParsedRule,
   at: Report,
   placeOf: (field: keyof RuleEntry) => YamlPath,
 ): void => {
   const report = (field: keyof RuleEntry, reason: string, hint?: string) =>
     at([...placeOf(field), field], reason, hint)
+  checkWho(fields, getFacts(fields.signature_scheme).name, report)
   for (const field of ['agent', 'prompt_template'] as const)
     if (fields[field] === undefined)
       report(

@@ -171,6 +171,7 @@ describe('git in a workspace', () => {
     createAsk({
       prepareWorkspace,
       askGithub: async () => assert.fail('no context'),
+      requireRole: async () => undefined,
       listChange: async () => assert.fail('no paths'),
       invoke,
     })({

@@ -13,6 +13,7 @@ import { collectWarnings } from '../../../shared/config/warnings.ts'
 import type { Warning } from '../../../shared/config/warning.ts'
 import { agentProgramWarnings } from '../../../shared/agents/program.ts'
 import { sandboxWarnings } from '../../../shared/sandbox/warnings.ts'
+import { whoWarnings } from '../../../shared/config/who.ts'
 import { envFileWarnings, readEnvironment } from '../../../shared/config/environment.ts'
 import { readSecretFile } from '../../../shared/home/home.ts'
 import { type Config, ConfigError, loadConfig, formatProblem } from '../../../shared/config/load.ts'
@@ -168,6 +169,7 @@ export const isConfigurationGood = async ({ home, terminal }: Context): Promise<
         ...(await agentProgramWarnings(config, env, home.root)),
         ...(await sandboxWarnings(config, env, home.root)),
         ...(await fileTargetWarnings(config, home.root)),
+        ...(await whoWarnings(config, env, home)),
       ]
     : []
   if (problems.length > 0) process.exitCode = exitFailed

@@ -14,6 +14,7 @@ import { isForm, isMultipart, type Payload } from '../body.ts'
 import { type ContextRequest, makePrompt } from '../prompt.ts'
 import type { ReadDelivery } from '../read-delivery.ts'
 import { type PathsRequest, toPathsRequest } from '../rules/changes.ts'
+import { toWhoRequest, type WhoRequest } from '../rules/who.ts'
 import { type Coalesced, describeEmptyKey, toCoalesced, toUpdateKey } from '../rules/groups.ts'
 import { describeSubject } from './subject.ts'
 import { expandTargets } from '../targets.ts'
@@ -32,6 +33,8 @@ export type AcceptedEvent = {
   readonly payload?: Buffer | undefined
   /** What has to be among the changed files before its agent runs. */
   readonly paths?: PathsRequest | undefined
+  /** What who started it has to be. */
+  readonly who?: WhoRequest | undefined
   /** The code that its agent sees. */
   readonly workspace?: WorkspaceRequest | undefined
   /** What its prompt has places for. */
@@ -76,6 +79,7 @@ export const createEvent = (rule: CompiledRule, read: ReadDelivery): AcceptedEve
     prompt,
     context,
     paths: toPathsRequest(rule, scope),
+    who: toWhoRequest(rule, read),
     workspace: rule.workspace && expandWorkspace(rule.workspace, scope),
     targets: expandTargets(rule.targets, scope),
     updateKey: rule.update ? toUpdateKey(rule, coalesced) : undefined,

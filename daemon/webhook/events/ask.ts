@@ -11,6 +11,7 @@ import type { AskGithub } from '../../workspace/context/github.ts'
 import { readHunks } from '../../workspace/context/hunks.ts'
 import type { WorkspaceRequest } from '../../workspace/request.ts'
 import { RunClock } from '../../workspace/run-clock.ts'
+import type { RequireRole } from '../../sender-apis/roles.ts'
 import type { Workspace, PrepareWorkspace } from '../../workspace/workspaces.ts'
 import type { AcceptedEvent } from './accepted-event.ts'
 
@@ -18,6 +19,7 @@ export type AskParts = {
   readonly prepareWorkspace: PrepareWorkspace
   readonly askGithub: AskGithub
   readonly listChange: ListChange
+  readonly requireRole: RequireRole
   readonly invoke: Invoke
 }
 
@@ -51,6 +53,7 @@ export const createAsk =
   async (asked) => {
     const { event, signal } = asked
     const { agentName, agent } = event.webhook
+    if (event.who) await parts.requireRole(event.who, signal)
     if (event.workspace) return askWithCode(parts, asked, event.workspace)
     if (event.paths) await requirePaths(event.paths, undefined, parts.listChange, signal)
     const question = toQuestion(asked, event.prompt)

@@ -123,7 +123,8 @@ export const runEventAgain = (
     const why = decision.kind === 'handshake' ? 'it is a handshake' : decision.detail
     throw notRetryable(`${why} now`, 'change the rule or the filter in webhooks.yaml')
   }
-  runEvent.afresh(id, createEvent(rule, read))
+  // Its owner wants it, whoever started it.
+  runEvent.afresh(id, { ...createEvent(rule, read), who: undefined })
   return events.record(id) ?? event
 }
 
@@ -192,6 +193,7 @@ export const isUnfencedFor = (
 const whyNot = ({ kind, state, code }: EventRecord): string => {
   if (kind !== 'webhook') return 'it is no event of a webhook'
   if (state === 'done') return 'it is done: nothing of it failed'
+  if (code === 'not-allowed') return 'who started it may not, so nothing was run'
   if (code === 'over-budget') return 'max_runs was used up, so nothing was run'
   if (code === 'superseded') return 'a newer event replaced it'
   if (state === 'filtered') return 'the filter did not match, so nothing was run'

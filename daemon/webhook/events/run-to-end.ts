@@ -165,8 +165,8 @@ export const describeAnswer = ({ cut, note }: Answer, notes: readonly string[]):
 
 export const failedEnd = (stage: Stage, error: unknown): Partial<EventRecord> => {
   const known = error instanceof DoorwardError ? error : undefined
-  // A condition that only the run can check.
-  if (known?.code === 'paths-unmatched')
+  // Conditions that only the run can check.
+  if (known?.code === 'paths-unmatched' || known?.code === 'not-allowed')
     return { state: 'filtered', code: known.code, detail: known.message }
   const detail = known?.localDetail ?? known?.message ?? 'something went wrong inside the daemon'
   return { state: 'failed', stage, code: known?.code ?? 'internal', detail }

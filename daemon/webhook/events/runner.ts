@@ -63,7 +63,29 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
     cancel: (id: string) => void queue.cancel(id),
     trigger: () => queue.trigger(),
   }
-  const toJob = createToJob(parts)
+  const asking = new Set<string>()
+  const toJob = createToJob(parts, asking)
+  const join = (id: string, { receivedAt, coalesced }: AcceptedEvent): void => {
+    if (coalesced) groups.join(id, receivedAt, coalesced, groupActions)
+  }
+  /** An event of which is asked who started it replaces no other until that is known. */
+  const joinWhenAllowed = async (id: string, event: AcceptedEvent): Promise<void> => {
+    const { coalesced, who } = event
+    if (!coalesced || !who) {
+      join(id, event)
+      return
+    }
+    asking.add(id)
+    try {
+      await parts.requireRole(who, new AbortController().signal)
+      if (events.record(id)?.state === 'queued') join(id, event)
+    } catch {
+      // It is asked again when it runs, and ends so.
+    } finally {
+      asking.delete(id)
+      queue.trigger()
+    }
+  }
 
   const enqueueAgain = (id: string, given: AcceptedEvent, answer?: string): void => {
     // The owner wants this one, whichever is newer.
@@ -76,13 +98,13 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
     kept.keep(id, event)
   }
   const add = (id: string, event: AcceptedEvent): void => {
-    const { receivedAt, known, prompt, targets, detail, coalesced, delivery } = event
+    const { receivedAt, known, prompt, targets, detail, delivery } = event
     if (delivery) deliveries.remember(delivery, id, performance.now())
     const { target, targets: results } = waitingFor(targets)
     events.add(receivedAt, { state: 'accepted', target, targets: results, detail, ...known }, id)
     events.update(id, { state: 'queued' }, { prompt })
     kept.keep(id, event)
-    if (coalesced) groups.join(id, receivedAt, coalesced, groupActions)
+    void joinWhenAllowed(id, event)
   }
 
   return {
@@ -91,8 +113,7 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
     endCoalesced: (coalesced, name) => groups.end(coalesced, name, groupActions.cancel),
     requeue: (id, event, answer) => {
       queue.addAccepted(toJob(id, event, answer))
-      const { receivedAt, coalesced } = event
-      if (coalesced) groups.join(id, receivedAt, coalesced, groupActions)
+      void joinWhenAllowed(id, event)
     },
     accept: async (accepted) => {
       const jobs = accepted.map((given) => {
@@ -141,6 +162,7 @@ const stamp = (event: AcceptedEvent, groups: EventGroups): AcceptedEvent => {
 /** Makes the job of an event, which records what becomes of it. */
 const createToJob = (
   parts: RunEventParts,
+  asking: ReadonlySet<string>,
 ): ((id: string, event: AcceptedEvent, answer?: string, accepted?: () => void) => Job) => {
   const { events, deliveries, kept, groups, budgets, log } = parts
   const runToEnd = createRunToEnd(parts)
@@ -179,7 +201,8 @@ const createToJob = (
       end(ended)
       const { state, stage, code } = ended
       // No agent has run.
-      if (code === 'paths-unmatched') budgets.giveBack({ path: webhook.path, name: known.rule })
+      if (code === 'paths-unmatched' || code === 'not-allowed')
+        budgets.giveBack({ path: webhook.path, name: known.rule })
       const details = { event: id, ...toPlace(event), state, stage, code }
       // After the stop it cannot be retried.
       if (state === 'failed' && wasStopped && !wasCancelled)
@@ -195,7 +218,9 @@ const createToJob = (
       agentConcurrency: webhook.agent.concurrency,
       bytes: Buffer.byteLength(answer ?? prompt) + (payload?.length ?? 0),
       onlyDelivers: answer !== undefined,
-      isReady: coalesced && ((isStopping) => groups.isReady(id, coalesced.group, isStopping)),
+      isReady:
+        coalesced &&
+        ((isStopping) => !asking.has(id) && groups.isReady(id, coalesced.group, isStopping)),
       run: async (signal, agentIsDone) => {
         const queuedMs = Math.round(performance.now() - queuedAt)
         if (coalesced) change({ detail: undefined })

@@ -71,7 +71,10 @@ export const createAskGithub =
   }
 
 /** The API of the host of a repository, and the login for it. */
-const findApi = (request: WorkspaceRequest, { providers, targets, ...gateway }: Gateway) => {
+export const findApi = (
+  request: Pick<WorkspaceRequest, 'repo' | 'fixed' | 'login'>,
+  { providers, targets, ...gateway }: Gateway,
+) => {
   const { url, login } = findRepository(request, { providers, targets, ...gateway })
   const name = login && toRepositoryName(url)
   const provider = login && getProviderName(login.name)

@@ -136,7 +136,7 @@ webhooks:
   })
 
   it('answers with the one event where one rule matches, which the agent can name', async () => {
-    const posted = await post('/webhook/github', 'issues', { action: 'labeled', number: 8 }, 'a-2')
+    const posted = await post('/webhook/github', 'issues', { action: 'closed', number: 8 }, 'a-2')
     assert.equal(posted.events, undefined)
     const [event] = await finished(posted)
     assert.deepEqual([event?.rule, event?.resultPreview], ['triage', 'triage\n'])
