@@ -77,13 +77,35 @@ const filledContextSchema = z.strictObject({
   leftOut: z.string().nullable(),
 })
 
-/** What the agent of the last run really had. */
+/** What no run reaches: a program that says more is not believed. */
+export const maxTokens = 1e9
+export const maxCostUsd = 10_000
+/** It comes from a program or a server. */
+export const modelForm = /^[\w.:/@+-]{1,100}$/
+
+const tokens = z.int().min(0).max(maxTokens)
+
+/** What a run has used, as far as its program or model says it: what is not known is missing. */
+export const usageSchema = z.strictObject({
+  /** With those that were cached. */
+  inputTokens: tokens.optional(),
+  /** With the thinking. */
+  outputTokens: tokens.optional(),
+  cachedTokens: tokens.optional(),
+  costUsd: z.number().min(0).max(maxCostUsd).optional(),
+  model: z.string().regex(modelForm).optional(),
+  turns: tokens.optional(),
+})
+export type Usage = z.infer<typeof usageSchema>
+
+/** What the agent of the last run really had, and what it used. */
 export const runInputSchema = z.strictObject({
   /** Bytes of the prompt with its contexts. */
   promptSize: z.int().optional(),
   context: z.array(filledContextSchema).optional(),
   /** That of its program; null for a program that could reach what you can. */
   sandbox: z.strictObject({ kind: z.string(), network: z.boolean() }).nullable().optional(),
+  usage: usageSchema.optional(),
 })
 export type RunInput = z.infer<typeof runInputSchema>
 

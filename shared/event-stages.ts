@@ -15,6 +15,42 @@ export const describeSandbox = ({ sandbox }: RunInput): string | undefined => {
   return sandbox ? `${sandbox.kind}, ${sandbox.network ? 'with' : 'no'} network` : 'none'
 }
 
+/** What a run has used: `$0.42, 12345 tokens in (8000 cached), 678 out, 3 turns, claude-opus-5`. */
+export const describeUsage = ({ usage }: RunInput): string | undefined => {
+  if (usage === undefined) return undefined
+  const { inputTokens, outputTokens, cachedTokens, costUsd, model, turns } = usage
+  const cached = cachedTokens === undefined ? '' : ` (${cachedTokens} cached)`
+  return [
+    costUsd === undefined ? '' : formatUsd(costUsd),
+    inputTokens === undefined ? '' : `${inputTokens} tokens in${cached}`,
+    outputTokens === undefined ? '' : `${outputTokens} out`,
+    turns === undefined ? '' : `${turns} ${turns === 1 ? 'turn' : 'turns'}`,
+    model ?? '',
+  ]
+    .filter(Boolean)
+    .join(', ')
+}
+
+/** What a run cost, short: `$0.42`, where that is not known `12k tokens`, else `-`. */
+export const formatCost = ({ usage }: RunInput): string => {
+  if (usage?.costUsd !== undefined) return formatUsd(usage.costUsd)
+  const { inputTokens, outputTokens } = usage ?? {}
+  if (inputTokens === undefined && outputTokens === undefined) return '-'
+  return `${formatTokens((inputTokens ?? 0) + (outputTokens ?? 0))} tokens`
+}
+
+/** `$0.42`; less than a cent has two digits that say something. */
+export const formatUsd = (usd: number): string =>
+  `$${usd > 0 && usd < 0.01 ? Number(usd.toPrecision(2)).toFixed(7).replace(/0+$/, '') : usd.toFixed(2)}`
+
+/** `940`, `12k`, `1.2m` */
+export const formatTokens = (count: number): string => {
+  if (count < 1000) return String(count)
+  const [by, unit] = count < 999_500 ? ([1000, 'k'] as const) : ([1_000_000, 'm'] as const)
+  const short = count / by
+  return `${short < 10 ? Number(short.toFixed(1)) : Math.round(short)}${unit}`
+}
+
 /** One stage of an event, for a picture. */
 export type StageRow = {
   readonly name: string

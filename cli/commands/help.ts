@@ -103,6 +103,7 @@ export const helpTopics = {
   agents: 'the agents that answer: programs, models, servers',
   'ci-failures': 'a failed build, explained on its pull request',
   fixes: 'an agent that opens a pull request with a fix',
+  usage: 'what runs cost, in tokens and money',
   workspaces: 'the code that an agent sees',
   targets: 'where answers go',
   providers: 'an OAuth client of your own, at each provider',

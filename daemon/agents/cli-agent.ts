@@ -4,7 +4,7 @@ import type { CliAgent } from '../../shared/agents/schema.ts'
 import { getToolLevel } from '../../shared/agents/tools.ts'
 import type { DoorwardError } from '../../shared/errors.ts'
 import { type Answer, cutTo, toAgentError } from './answer.ts'
-import { NoAnswer } from './cli-output.ts'
+import { type CliOutput, NoAnswer } from './cli-output.ts'
 import { buildArgv, presets } from './cli-presets.ts'
 import { type LoginFile, readLoginFile } from './logins/login-file.ts'
 import {
@@ -15,6 +15,7 @@ import {
   usesLogin,
   watchCopy,
 } from './logins/logins.ts'
+import type { ProcessResult } from './process.ts'
 import {
   describeExit,
   getLastLines,
@@ -24,6 +25,7 @@ import {
   runProgram,
 } from './program.ts'
 import { type SandboxWish, toSandboxWish } from './sandbox/sandbox.ts'
+import { readCliUsage } from './usage.ts'
 import { getMemoryFolder } from './workspace.ts'
 
 /** For the JSON around an answer: figures, and the output of tools. */
@@ -53,13 +55,18 @@ export const runCli = async (
       )
     await copyLogin(place)
   })
-  const result = await runProgram(program, prompt, context)
+  const result = await runProgram(program, prompt, {
+    ...context,
+    run: async (request) => {
+      const ended = await context.run(request)
+      // Whatever the end was: what was used until then has its price.
+      const usage = readCliUsage(agent, toOutput(ended))
+      if (usage) context.used?.(usage)
+      return ended
+    },
+  })
   try {
-    const text = presets[agent.kind].read({
-      stdout: result.stdout.toString('utf8'),
-      stderr: result.stderr.toString('utf8'),
-      exitCode: result.exitCode,
-    })
+    const text = presets[agent.kind].read(toOutput(result))
     const { note } = result
     return { ...cutTo(text, agent.output_limit), ...(note !== undefined && { note }) }
   } catch (error) {
@@ -69,6 +76,12 @@ export const runCli = async (
     throw toFailure(agent, result, words)
   }
 }
+
+const toOutput = ({ stdout, stderr, exitCode }: ProcessResult): CliOutput => ({
+  stdout: stdout.toString('utf8'),
+  stderr: stderr.toString('utf8'),
+  exitCode,
+})
 
 /**
  * Runs the program of an agent with this login file, words of ours and no tools, so that it renews its login;

@@ -87,9 +87,9 @@ export const readLlmAnswer = ({ stdout, exitCode }: CliOutput): string => {
 }
 
 /** The whole text, or the document at its end after notices. */
-const parseLastDocument = (text: string): unknown =>
+export const parseLastDocument = (text: string): unknown =>
   parseJson(text) ?? parseJson(text.slice(text.lastIndexOf('\n{') + 1))
 
 /** Skips lines that are not JSON, such as a last one that was cut off. */
-const parseJsonLines = (text: string): unknown[] =>
+export const parseJsonLines = (text: string): unknown[] =>
   text.split('\n').flatMap((line) => (line.startsWith('{') ? (parseJson(line) ?? []) : []))

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
-import type { RunInput } from '../../shared/api.ts'
+import type { RunInput, Usage } from '../../shared/api.ts'
 import type { HttpAgent } from '../../shared/agents/schema.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { describeUnreachable, ProxyError } from '../../shared/network/faults.ts'
@@ -12,6 +12,7 @@ import { createByteCollector } from '../util/byte-budget.ts'
 import { textOfValue, valueAt, parseJson } from '../util/payload-path.ts'
 import { type Answer, cutText, cutTo, toAgentError } from './answer.ts'
 import { getRequired, hideSecrets } from './environment.ts'
+import { readHttpUsage } from './usage.ts'
 
 /** For the JSON around an answer. */
 const jsonOverheadBytes = 4 * 1024 * 1024
@@ -31,6 +32,8 @@ export type Question = {
   readonly payload?: Buffer | undefined
   /** Called before its program starts. */
   readonly confined?: ((sandbox: RunInput['sandbox']) => void) | undefined
+  /** Called with what the run has used, as soon as it is known; a failed run has its price too. */
+  readonly used?: ((usage: Usage) => void) | undefined
 }
 
 /**
@@ -39,12 +42,12 @@ export type Question = {
  */
 export const askHttp = async (
   agent: HttpAgent,
-  { prompt, webhook, rule, eventId, deliveryId }: Question,
+  { prompt, webhook, rule, eventId, deliveryId, used }: Question,
   env: NodeJS.ProcessEnv,
   signal: AbortSignal,
   eventFile?: string,
 ): Promise<Answer> => {
-  const { answer_path: answerPath, output_limit: outputLimit } = agent
+  const { answer_path: answerPath, usage_path: usagePath, output_limit: outputLimit } = agent
   const url = new URL(agent.url)
   const secrets: string[] = []
   const headers = Object.fromEntries(
@@ -61,13 +64,20 @@ export const askHttp = async (
     {
       headers,
       timeoutMs: agent.timeout,
-      limitBytes: answerPath === undefined ? outputLimit : outputLimit * 6 + jsonOverheadBytes,
+      limitBytes:
+        answerPath === undefined && usagePath === undefined
+          ? outputLimit
+          : outputLimit * 6 + jsonOverheadBytes,
       signal,
     },
   )
+  const usage = usagePath === undefined ? undefined : getUsageAt(usagePath, body)
+  if (usage) used?.(usage)
   if (status < 200 || status >= 300) throw toStatusError(url, status, describeBody(body, secrets))
   if (answerPath === undefined)
-    return cut ? { text: cutText(body, outputLimit), cut } : { text: body.toString('utf8'), cut }
+    return cut || body.length > outputLimit
+      ? { text: cutText(body.subarray(0, outputLimit), outputLimit), cut: true }
+      : { text: body.toString('utf8'), cut }
   if (cut) throw new DoorwardError('agent-failed', `the answer of ${url.host} is too long`)
   return cutTo(getAnswerAt(answerPath, body, url), outputLimit)
 }
@@ -81,6 +91,9 @@ const getAnswerAt = (path: string, body: Buffer, { host }: URL): string => {
     throw new DoorwardError('agent-failed', `the answer of ${host} has no ${path}`)
   return textOfValue(value)
 }
+
+const getUsageAt = (path: string, body: Buffer): Usage | undefined =>
+  readHttpUsage(valueAt(parseJson(body), parsePath(path)))
 
 const toStatusError = ({ host }: URL, status: number, words: string): DoorwardError => {
   const message =

@@ -41,9 +41,9 @@ export const createInvoke =
     const { prompt } = question
     const getToken: RunContext['getToken'] = async (provider, minValidityMs) =>
       (await access(provider, { minValidityMs, asker: `agent ${name}` })).accessToken
-    const { workspace, confined } = question
+    const { workspace, confined, used } = question
     const variables = toVariables(question)
-    const context = { env, homeFolder, run, getToken, signal, variables, workspace, confined }
+    const context = { env, homeFolder, run, getToken, signal, variables, workspace, confined, used }
     switch (agent.kind) {
       case 'echo':
         return cutTo(prompt, agent.output_limit)
@@ -52,7 +52,7 @@ export const createInvoke =
           runCommand(agent, prompt, withFileVariable(context, file)),
         )
       case 'openai':
-        return askOpenAi(agent, prompt, env, signal)
+        return askOpenAi(agent, question, env, signal)
       case 'http':
         return withFile(question, async (file) => askHttp(agent, question, env, signal, file))
       default:

@@ -6,7 +6,8 @@ import { openFenceIn } from '../util/markdown-fence.ts'
 import { textAt, valueAt, parseJson } from '../util/payload-path.ts'
 import { type Answer, cutTo, toAgentError } from './answer.ts'
 import { getRequired } from './environment.ts'
-import { type AgentResponse, describeBody, postToAgent } from './http-agent.ts'
+import { type AgentResponse, describeBody, postToAgent, type Question } from './http-agent.ts'
+import { readOpenAiUsage } from './usage.ts'
 
 /** For the JSON around an answer. */
 const jsonOverheadBytes = 4 * 1024 * 1024
@@ -29,7 +30,7 @@ const busyRules: BusyRules = { attempts: 6, firstWaitMs: 1000, maxWaitMs: 600_00
  */
 export const askOpenAi = async (
   agent: OpenAiAgent,
-  prompt: string,
+  { prompt, used }: Pick<Question, 'prompt' | 'used'>,
   env: NodeJS.ProcessEnv,
   signal: AbortSignal,
   rules: BusyRules = busyRules,
@@ -56,6 +57,8 @@ export const askOpenAi = async (
   if (status < 200 || status >= 300) throw toStatusError(agent, url, status, describe(body))
   if (cut) throw toFailure(`the answer of ${url.host} is too long`)
   const document = parseJson(body)
+  const usage = readOpenAiUsage(document, agent.model)
+  if (usage) used?.(usage)
   if (document === undefined && isStream(response))
     throw toFailure(
       `${url.host} streams its answer, though doorward asked it not to`,

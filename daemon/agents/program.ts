@@ -34,6 +34,7 @@ export type RunContext = {
   /** The folder with the code of the event, where its rule has a workspace. */
   readonly workspace?: Question['workspace']
   readonly confined?: Question['confined']
+  readonly used?: Question['used']
   /** Identifies the event. */
   readonly variables?: Readonly<Record<string, string>>
 }

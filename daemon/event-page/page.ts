@@ -6,6 +6,7 @@ import {
   toStages,
   describePrompt,
   describeSandbox,
+  describeUsage,
   describeTargetState,
 } from '../../shared/event-stages.ts'
 import { isSafeToOpen } from '../../shared/net.ts'
@@ -191,6 +192,7 @@ const renderFacts = (event: EventDetail): Markup => {
     ['Body', size === undefined ? undefined : `${size} bytes`],
     ['Prompt', describePrompt(event)],
     ['Sandbox', describeSandbox(event)],
+    ['Used', describeUsage(event)],
     ['Runs', attempts > 1 ? String(attempts) : undefined],
     ['Machine', machine],
     ['Took', all.length > 0 ? formatDuration(all.reduce((sum, ms) => sum + ms, 0)) : undefined],

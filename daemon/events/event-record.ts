@@ -52,6 +52,7 @@ export const newRecord = (id: string, receivedAt: string, fields: EventFields): 
   promptSize: fields.promptSize,
   context: fields.context,
   sandbox: fields.sandbox,
+  usage: fields.usage,
   links: fields.links,
   resultPreview: fields.resultPreview,
 })

@@ -183,6 +183,13 @@ export const agentSchema = z.discriminatedUnion('kind', [
         .refine(isPath, 'not a path of names with dots between them')
         .optional()
         .describe('Dot path of the answer in a JSON body. Default: the body is the answer.'),
+      usage_path: z
+        .string()
+        .refine(isPath, 'not a path of names with dots between them')
+        .optional()
+        .describe(
+          'Dot path of an object with inputTokens, outputTokens, cachedTokens, costUsd, model or turns. Default: what a run uses is not known.',
+        ),
       ...agentCommon,
     })
     .describe('Posts the prompt to a URL; the response is the answer.'),

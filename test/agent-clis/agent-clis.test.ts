@@ -76,6 +76,16 @@ const variant = (agents: string, name: string, settings: string): string =>
     })
     .join('\n')
 
+const oneToken = { inputTokens: 1, outputTokens: 1, cachedTokens: 0 }
+
+/** The model says that an answer takes a token in and a token out. */
+const usages: Readonly<Record<(typeof kinds)[number], EventDetail['usage']>> = {
+  claude: { ...oneToken, model: 'claude-opus-5-5', turns: 1 },
+  codex: oneToken,
+  gemini: { ...oneToken, model: 'fake-model', turns: 1 },
+  opencode: { ...oneToken, turns: 1 },
+}
+
 /** How each of them reads a file. */
 const readCalls: Readonly<Record<(typeof kinds)[number], (path: string) => object>> = {
   claude: (path) => ({ name: 'Read', input: { file_path: path } }),
@@ -167,6 +177,9 @@ describe('the agent programs themselves', function () {
         model.behave({ kind: 'answers', text: 'Two\nlines “said”.' })
         const { event, canary } = await ask(kind)
         assert.deepEqual([event.state, event.result], ['done', 'Two\nlines “said”.'], event.detail)
+        const { costUsd, ...usage } = event.usage ?? {}
+        assert.deepEqual(usage, usages[kind])
+        assert.equal(costUsd !== undefined && costUsd > 0, kind === 'claude')
         const [request] = requestsWith(canary)
         assert.ok(request)
         assert.match(request.body, /<<<EVENT_TEXT [0-9a-f]{16}>>>/)

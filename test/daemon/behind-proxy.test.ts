@@ -95,12 +95,12 @@ describe('behind a proxy that demands a password, with a private CA', () => {
     const openai = { kind: 'openai', base_url: `${origin}/v1`, model: 'm', ...common } as const
     const http = { kind: 'http', url: `${origin}/ask`, answer_path: 'text', ...common } as const
     const question = { prompt: 'p', webhook: '/a', eventId: 'evt_1' }
-    assert.equal((await askOpenAi(openai, 'p', {}, signal)).text, 'hello')
+    assert.equal((await askOpenAi(openai, { prompt: 'p' }, {}, signal)).text, 'hello')
     assert.equal((await askHttp(http, question, {}, signal)).text, 'hi')
     assert.equal(proxy.connections.length, 2)
 
     use({ HTTPS_PROXY: 'http://127.0.0.1:1' })
-    await assert.rejects(askOpenAi(openai, 'p', {}, signal), {
+    await assert.rejects(askOpenAi(openai, { prompt: 'p' }, {}, signal), {
       code: 'agent-failed',
       message: /: the proxy 127\.0\.0\.1:1 cannot be reached \(ECONNREFUSED\)$/,
       localDetail: /doorward help networks\)$/,

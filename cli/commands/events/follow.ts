@@ -139,8 +139,8 @@ type FollowView = {
   readonly end: () => void
 }
 
-/** Column widths of id, time, state, what, rule and duration, as lines are printed one by one. */
-const usualWidths = (columns = 0) => [8, 8, 12, columns, 7, 5]
+/** Column widths of id, time, state, what, rule, duration and cost, as lines are printed one by one. */
+const usualWidths = (columns = 0) => [8, 8, 12, columns, 7, 5, 5]
 
 type FollowOptions = {
   readonly filter: EventFilter

@@ -1,5 +1,10 @@
 import type { EventDetail, EventRecord, EventState } from '../../../shared/api.ts'
-import { describeMade, describeOrigin, describeWhat } from '../../../shared/event-stages.ts'
+import {
+  describeMade,
+  describeOrigin,
+  describeWhat,
+  formatCost,
+} from '../../../shared/event-stages.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { cut, formatDuration, didYouMean, toPlainLine } from '../../../shared/text.ts'
 import { moment } from '../../terminal/format.ts'
@@ -28,7 +33,7 @@ export const eventStates = Object.keys(marks) as readonly EventState[]
 export const isFinished = (state: EventState): boolean =>
   !['accepted', 'queued', 'running', 'delivering'].includes(state)
 
-const eventHeader = ['ID', 'TIME', 'STATE', 'WHAT', 'RULE', 'TOOK']
+const eventHeader = ['ID', 'TIME', 'STATE', 'WHAT', 'RULE', 'TOOK', 'COST']
 const whatPlace = eventHeader.indexOf('WHAT')
 
 /** The state with its mark, as a cell. */
@@ -43,7 +48,7 @@ const mostColumns = 160
 /** Enough of an id to name an event; a command takes any unique beginning. */
 const shortId = (id: string): string => id.replace(/^evt_/, '').slice(0, 8)
 
-/** One event as a row of a table: id, time, state, what it is about and what became of it, rule, duration. */
+/** One event as a row of a table: id, time, state, what it is about and what became of it, rule, duration, cost. */
 export const eventRow = (event: EventRecord, now: Date, paint: Paint): Cell[] => [
   shortId(event.id),
   moment(event.receivedAt, now),
@@ -56,10 +61,11 @@ export const eventRow = (event: EventRecord, now: Date, paint: Paint): Cell[] =>
   ),
   describeOrigin(event),
   event.durations.agentMs === undefined ? '-' : formatDuration(event.durations.agentMs),
+  formatCost(event),
 ]
 
 /**
- * Events as table lines. A narrow terminal drops the duration, then the rule; where that is not enough, each event
+ * Events as table lines. A narrow terminal drops the cost, the duration, then the rule; where that is not enough, each event
  * gets several lines.
  */
 export const eventLines = (
@@ -70,7 +76,11 @@ export const eventLines = (
 ): string[] => {
   const all = events.map((event) => eventRow(event, now, paint))
   if (header) all.unshift(eventHeader)
-  const places = [eventHeader.indexOf('TOOK'), eventHeader.indexOf('RULE')]
+  const places = [
+    eventHeader.indexOf('COST'),
+    eventHeader.indexOf('TOOK'),
+    eventHeader.indexOf('RULE'),
+  ]
   const shown = narrowed(all, columns, places, 30, atLeast, whatPlace)
   if (columns !== undefined && shown.room < leastRoom)
     return events.flatMap((event) => stackedLines(event, now, paint, columns))
@@ -81,12 +91,15 @@ export const eventLines = (
 const leastRoom = 14
 
 const stackedLines = (event: EventRecord, now: Date, paint: Paint, columns: number): string[] => {
-  const [id = '', time = '', state = '', what = '', rule = '', took = ''] = eventRow(
+  const [id = '', time = '', state = '', what = '', rule = '', took = '', cost = ''] = eventRow(
     event,
     now,
     paint,
   )
-  const more = took === '-' ? rule : `${toText(rule)} ${toText(took)}`
+  const more = [rule, took, cost]
+    .map(toText)
+    .filter((text) => text !== '-')
+    .join(' ')
   return tableLines([[state, time, id]], columns).concat(
     ...[[[more]], ...(what === '' ? [] : [[[what]]])].map((rows) =>
       tableLines(rows, columns - 2).map((line) => `  ${line}`),

@@ -4,6 +4,7 @@ import {
   type Bar,
   describePrompt,
   describeSandbox,
+  describeUsage,
   toBars,
   toStages,
   describeTargetState,
@@ -80,6 +81,7 @@ const getFields = (event: EventDetail, { paint }: Terminal, now: Date): Field[] 
     ...optional('machine', event.machine),
     ...optional('prompt', describePrompt(event)),
     ...optional('sandbox', describeSandbox(event)),
+    ...optional('used', describeUsage(event)),
     ...(event.attempts > 0 ? optional('attempts', event.attempts) : []),
     ...event.targets.map((result): Field => [
       'target',

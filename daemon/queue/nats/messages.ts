@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { usageSchema } from '../../../shared/api.ts'
 import type { ErrorCode } from '../../../shared/errors.ts'
 import type { Agent } from '../../../shared/config/schema.ts'
 import {
@@ -124,6 +125,7 @@ const runInputOfOther = z.object({
     .max(20)
     .optional(),
   sandbox: z.object({ kind: word, network: z.boolean() }).nullable().optional(),
+  usage: z.object(usageSchema.shape).optional().catch(undefined),
 })
 
 const outcomeSchema = progressSchema.extend({

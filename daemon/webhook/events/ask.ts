@@ -27,7 +27,7 @@ type Asked = {
   readonly id: string
   readonly event: AcceptedEvent
   readonly signal: AbortSignal
-  /** Called with what the agent gets, and with its prompt where that has contexts. */
+  /** Called with what the agent gets and uses, and with its prompt where that has contexts. */
   readonly had: (input: RunInput, prompt?: string) => void
 }
 
@@ -36,6 +36,7 @@ export const toRunInput = ({ prompt, context }: AcceptedEvent): RunInput => ({
   promptSize: context ? undefined : Buffer.byteLength(prompt),
   context: undefined,
   sandbox: undefined,
+  usage: undefined,
 })
 
 /** An answer, the code that it is about, and what the owner should know. */
@@ -103,7 +104,8 @@ const toQuestion = ({ id, event, had }: Asked, prompt: string) => {
   const { webhook, payload, known } = event
   const { deliveryId, rule } = known
   const confined: Question['confined'] = (sandbox) => had({ sandbox })
-  return { prompt, webhook: webhook.path, rule, eventId: id, deliveryId, payload, confined }
+  const used: Question['used'] = (usage) => had({ usage })
+  return { prompt, webhook: webhook.path, rule, eventId: id, deliveryId, payload, confined, used }
 }
 
 /** Commits what the agent changed, when a target wants it: the worktree is gone when that is delivered. */

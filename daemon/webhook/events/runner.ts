@@ -148,6 +148,7 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
         promptSize: undefined,
         context: undefined,
         sandbox: undefined,
+        usage: undefined,
       }
       events.update(id, { state: 'queued', ...changes, ...noReason }, { prompt })
     },

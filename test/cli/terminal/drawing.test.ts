@@ -74,11 +74,11 @@ describe('cli: drawing', () => {
       resultPreview: 'hello',
     }
     const now = new Date('2026-06-07T10:00:01.000Z')
-    const what = (event: EventRecord) => eventRow(event, now, plain).at(-3)
+    const what = (event: EventRecord) => eventRow(event, now, plain).at(-4)
     assert.equal(what(base), '/a: at agent: it ended with 3')
     const done = { ...base, state: 'done' as const }
     assert.equal(what(done), '/a: hello')
-    assert.equal(eventRow(done, now, plain).at(-1), '1.5s')
+    assert.equal(eventRow(done, now, plain).at(-2), '1.5s')
     const empty = { ...done, resultPreview: '\n' }
     assert.equal(what(empty), '/a: the answer is empty')
     const refused = { ...base, state: 'filtered' as const, resultPreview: undefined }
@@ -104,9 +104,10 @@ describe('cli: drawing', () => {
     attempts: 1,
     durations: { agentMs: 1500 },
     targets: [],
+    usage: { inputTokens: 11_400, outputTokens: 600 },
   }
 
-  it('says on 80 columns what failed and why, without its rule and duration', () => {
+  it('says on 80 columns what failed and why, without its rule, duration and cost', () => {
     const now = new Date(failed.receivedAt)
     const lines = (columns: number | undefined, atLeast?: number[]) =>
       eventLines([failed], now, plain, { columns, header: true, ...(atLeast && { atLeast }) })
@@ -120,7 +121,7 @@ describe('cli: drawing', () => {
     for (const columns of [undefined, 200])
       assert.match(
         lines(columns).join('\n'),
-        /WHAT +RULE +TOOK\n.*at agent: .*PATH +\/webhook\/github +1\.5s$/,
+        /WHAT +RULE +TOOK +COST\n.*at agent: .*PATH +\/webhook\/github +1\.5s +12k tokens$/,
       )
   })
 

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
+import type { ServerResponse } from 'node:http'
 import { askHttp } from '../../../daemon/agents/http-agent.ts'
+import type { Usage } from '../../../shared/api.ts'
 import type { HttpAgent } from '../../../shared/agents/schema.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import {
@@ -14,6 +16,7 @@ const ask = async (
   handler: Script[string],
   more: Partial<HttpAgent> = {},
   env: NodeJS.ProcessEnv = {},
+  used?: (usage: Usage) => void,
 ) => {
   const provider = await startScriptedProvider(() => ({ '/ask': handler }))
   const agent: HttpAgent = {
@@ -25,7 +28,8 @@ const ask = async (
     ...more,
   }
   try {
-    return await askHttp(agent, question, env, new AbortController().signal)
+    const asked = used ? { ...question, used } : question
+    return await askHttp(agent, asked, env, new AbortController().signal)
   } finally {
     provider.close()
   }
@@ -55,6 +59,26 @@ describe('an agent of kind http', () => {
     )
     assert.deepEqual(answer, { text: 'the answer\n', cut: false })
     assert.deepEqual(seen, ['POST', 'application/json', 'key-canary', 'as it is', question])
+  })
+
+  it('reads what the run used at usage_path, also where it failed', async () => {
+    const used: Usage[] = []
+    const note = (usage: Usage) => used.push(usage)
+    const usage = { input_tokens: 20, output_tokens: 3, cost_usd: 0.5 }
+    const read = { inputTokens: 20, outputTokens: 3, costUsd: 0.5 }
+    const say = (status: number) => (response: ServerResponse) => {
+      response.writeHead(status, { 'content-type': 'application/json' })
+      response.end(JSON.stringify({ text: 'yes', spent: { usage } }))
+    }
+    const paths = { answer_path: 'text', usage_path: 'spent.usage' }
+    assert.equal((await ask(say(200), paths, {}, note)).text, 'yes')
+    await getFailure(ask(say(500), paths, {}, note))
+    const whole = await ask(say(200), { usage_path: 'spent.usage', output_limit: 10 }, {}, note)
+    assert.match(whole.text, /^\{"text":"y\n\[cut/)
+    assert.deepEqual(used, [read, read, read])
+    await ask(say(200), { answer_path: 'text', usage_path: 'spent.other' }, {}, note)
+    await ask(say(200), { answer_path: 'text' }, {}, note)
+    assert.equal(used.length, 3)
   })
 
   it('reads JSON behind a byte order mark', async () => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { type BusyRules, askOpenAi } from '../../../daemon/agents/openai-agent.ts'
+import type { Usage } from '../../../shared/api.ts'
 import type { OpenAiAgent } from '../../../shared/agents/schema.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { startModelServer } from '../../support/servers/model-server.ts'
@@ -45,7 +46,13 @@ const askOne = async (
 ) => {
   const provider = await startScriptedProvider(() => ({ '/v1/chat/completions': handler }))
   try {
-    return await askOpenAi(agentAt(provider.origin, more), 'prompt-canary', env, signal, rules)
+    return await askOpenAi(
+      agentAt(provider.origin, more),
+      { prompt: 'prompt-canary' },
+      env,
+      signal,
+      rules,
+    )
   } finally {
     provider.close()
   }
@@ -62,7 +69,12 @@ describe('an agent of kind openai', () => {
         sendJson(response, 200, chat({ content: 'the answer' })),
     }))
     const base_url = `${provider.origin}/v1/?api-version=2`
-    const answer = await askOpenAi(agentAt(provider.origin, { base_url }), 'hello', env, never)
+    const answer = await askOpenAi(
+      agentAt(provider.origin, { base_url }),
+      { prompt: 'hello' },
+      env,
+      never,
+    )
     provider.close()
     assert.equal(answer.text, 'the answer')
   })
@@ -70,14 +82,16 @@ describe('an agent of kind openai', () => {
   it('sends model, system message and key, and reads the answer', async () => {
     const model = await startModelServer()
     model.behave({ kind: 'answers', text: 'the answer' })
+    const used: Usage[] = []
     const answer = await askOpenAi(
       agentAt(model.origin, { system: 'be brief' }),
-      'hello',
+      { prompt: 'hello', used: (usage) => used.push(usage) },
       env,
       never,
     )
     model.close()
     assert.deepEqual(answer, { text: 'the answer', cut: false })
+    assert.deepEqual(used, [{ inputTokens: 1, outputTokens: 1, model: 'fake-model' }])
     const [request] = model.requests
     assert.equal(request?.path, '/v1/chat/completions')
     assert.equal(request.headers.authorization, 'Bearer key-canary')

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { cancelEvent } from '../../../daemon/webhook/events/control.ts'
 import type { Coalesced } from '../../../daemon/webhook/rules/groups.ts'
+import { startModelServer } from '../../support/servers/model-server.ts'
 import { type Broker, startBroker } from '../../support/servers/nats.ts'
 import {
   newKey,
@@ -71,6 +72,21 @@ for (const name of ['memory', 'nats'] as const)
       })
       const id = await receiver.accept('reads', 'look', { payload: Buffer.from('{"a":"ü"}') })
       assert.equal((await receiver.untilOver(id)).resultPreview, '{"a":"ü"}')
+    })
+
+    it('records what its model used, also of a run that failed', async () => {
+      const model = await startModelServer()
+      const settings = `kind: openai, base_url: "${model.origin}/v1", model: a-model`
+      const receiver = await start({ agents: `  asks: { ${settings} }\n` })
+      const run = async (text: string) => {
+        model.behave({ kind: 'answers', text })
+        const { state, usage } = await receiver.untilOver(await receiver.accept('asks', 'hello'))
+        return [state, usage]
+      }
+      const usage = { inputTokens: 1, outputTokens: 1, model: 'fake-model' }
+      assert.deepEqual(await run('yes'), ['done', usage])
+      assert.deepEqual(await run(''), ['failed', usage])
+      model.close()
     })
 
     it('runs no more of an agent at once than it allows, in their order', async () => {

@@ -165,6 +165,8 @@ const geminiAnswer = (parts: readonly unknown[]) => ({
   modelVersion: model,
 })
 
+const chatUsage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 }
+
 const chatChunk = (delta: unknown, finish: string | null) => ({
   id: 'chat_1',
   object: 'chat.completion.chunk',
@@ -221,11 +223,11 @@ const wires: readonly Wire[] = [
       created: 0,
       model,
       choices: [{ index: 0, message: { role: 'assistant', content: text }, finish_reason: 'stop' }],
-      usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
+      usage: chatUsage,
     }),
     stream: (text) => [
       [undefined, chatChunk({ role: 'assistant', content: text }, null)],
-      [undefined, chatChunk({}, 'stop')],
+      [undefined, { ...chatChunk({}, 'stop'), usage: chatUsage }],
       [undefined, '[DONE]'],
     ],
     call: ({ name, input }) => {
