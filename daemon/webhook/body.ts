@@ -6,6 +6,7 @@ import { findJsonExcess, parseExactly } from '../util/exact-json.ts'
 import type { SignatureScheme } from '../../shared/signatures/scheme.ts'
 import { parseMultipart } from './forms.ts'
 import type { SignatureHeaders } from './signatures/header.ts'
+import { parseXml } from './xml.ts'
 
 /** A parsed body: any JSON value. */
 export type Payload = unknown
@@ -56,6 +57,7 @@ export const parseUnverified = (
   // Whatever the content type, which no signature covers.
   if (bodyType === 'text') return decode(bytes)
   if (bodyType === 'ndjson') return parseLines(bytes)
+  if (bodyType === 'xml') return readXml(bytes)
   const mediaType = parseMediaType(contentType)
   if (isJson(mediaType) || (jsonAsText && mediaType === 'text/plain')) return parseJson(bytes)
   const toPayload = mailAsForm ? toMailPayload : toFormPayload
@@ -77,6 +79,16 @@ const unpack = (bytes: Buffer, maxBytes: number): Buffer => {
         hint: 'the owner can raise server.body_limit',
       })
     throw new DoorwardError('payload-not-json', 'the body is not valid gzip')
+  }
+}
+
+const readXml = (bytes: Buffer): Payload => {
+  const text = decode(bytes)
+  try {
+    return parseXml(text)
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error
+    throw new DoorwardError('payload-not-json', `the body ${error.message}`)
   }
 }
 

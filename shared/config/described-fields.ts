@@ -38,10 +38,10 @@ export const describedFields = {
       'With hmac, token, public-key and oidc: what the sender is answered, empty (200 without a body) or a map of status and text. Default: 202 with the id as JSON.',
     ),
   body_type: z
-    .enum(['text', 'ndjson'])
+    .enum(['text', 'ndjson', 'xml'])
     .optional()
     .describe(
-      'With hmac, token, public-key and oidc: what a body is, text, or ndjson for JSON in each line (the payload is a list). Default: JSON or a form.',
+      'With hmac, token, public-key and oidc: what a body is, text, xml, or ndjson for JSON in each line (the payload is a list). Default: JSON or a form.',
     ),
   gzip: z
     .literal(true)

@@ -112,8 +112,8 @@ export type SchemeFacts = {
   readonly mailAsForm?: true
   /** The sender calls its JSON text/plain. */
   readonly jsonAsText?: true
-  /** Its bodies are no JSON and no forms: plain text, or JSON in each line. */
-  readonly bodyType?: 'text' | 'ndjson'
+  /** Its bodies are no JSON and no forms: plain text, JSON in each line, or XML. */
+  readonly bodyType?: 'text' | 'ndjson' | 'xml'
   /** It may compress them, and signs what it sends. */
   readonly gzip?: true
   /** The sender has no body: these headers, in lower case, are the payload. */

@@ -185,6 +185,31 @@ describe('parse', () => {
     assert.equal(({} as Record<string, unknown>)['polluted'], undefined)
   })
 
+  it('makes an object of XML, and refuses entities, depth and size', () => {
+    const xml = (text: string) => parsed(text, 'text/plain', undefined, { bodyType: 'xml' })
+    assert.deepEqual(
+      xml(
+        '<?xml version="1.0"?><feed lang="en"><entry><id>1</id></entry><entry><yt:videoId>007</yt:videoId></entry></feed>',
+      ),
+      { feed: { '@lang': 'en', entry: [{ id: '1' }, { 'yt:videoId': '007' }] } },
+    )
+    for (const text of [
+      '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>',
+      '<!doctype a SYSTEM "file:///etc/passwd"><a/>',
+      '<a><!ENTITY b "c"></a>',
+      '<a><b></a>',
+      '{"a":1}',
+      '',
+      '<a>'.repeat(3000) + '</a>'.repeat(3000),
+      `<a>${'<b/>'.repeat(50_001)}</a>`,
+      `<a>${'x'.repeat(1024 * 1024)}</a>`,
+    ])
+      assert.throws(() => xml(text), { code: 'payload-not-json' }, text.slice(0, 60))
+    const named = xml('<a><__proto__><polluted>1</polluted></__proto__></a>') as { a: object }
+    assert.deepEqual(Object.keys(named.a), ['#__proto__'])
+    assert.equal((named.a as Record<string, unknown>)['polluted'], undefined)
+  })
+
   it('takes 100,000 levels without a stack overflow', () => {
     const depth = 100_000
     assert.ok(Array.isArray(parsed('['.repeat(depth) + ']'.repeat(depth))))
