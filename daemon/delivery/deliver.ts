@@ -199,7 +199,7 @@ export const createSenders = ({
     'github-review': { ...createGithubReview(githubApi, marks), needs },
     'github-check': { ...createGithubCheck(githubApi, marks, messages), needs },
     'pull-request': {
-      ...createPullRequest(githubApi, toGitOrigin(github.api_url), git, messages),
+      ...createPullRequest(githubApi, toGitOrigin(github.api_url), { git, marks, messages }),
       needs,
     },
     gitlab: createGitlab(gitlab.api_url, gitlabToken, marks),

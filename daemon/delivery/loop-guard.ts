@@ -111,19 +111,20 @@ export class OwnMessages {
   }
 
   /**
-   * True for an event of GitHub about one of our commits: its push, its pull request when that is opened, and
+   * True for an event of GitHub about one of our commits: its push, its pull request when that gets it, and
    * what checks it. A rule that fixes what fails would fix its own fix forever.
    */
   isOwnCommit(payload: unknown): boolean {
     if (this.#names.size === 0) return false
-    const isOpened = textAt(payload, 'action') === 'opened'
+    const action = textAt(payload, 'action') ?? ''
+    const isPushed = ['opened', 'synchronize'].includes(action)
     return [
       ['after'],
       ['sha'],
       ['workflow_run', 'head_sha'],
       ['check_run', 'head_sha'],
       ['check_suite', 'head_sha'],
-      ...(isOpened ? [['pull_request', 'head', 'sha']] : []),
+      ...(isPushed ? [['pull_request', 'head', 'sha']] : []),
     ].some((path) => {
       const sha = textAt(payload, ...path)
       return sha !== undefined && this.#names.has(toCommitName(sha))

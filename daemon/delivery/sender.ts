@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import type { EventRecord } from '../../shared/api.ts'
 import type { PublishSettings } from '../../shared/config/workspace.ts'
 import type { HttpValues } from '../../shared/targets/http-templates.ts'
 import type { SentKind } from '../../shared/targets/schema.ts'
@@ -13,6 +14,7 @@ export type AgentReply = {
   /** What the event is about, in one line. */
   readonly title?: string | undefined
   readonly rule?: string | undefined
+  readonly subject?: EventRecord['subject'] | undefined
   readonly receivedAt: Date
   readonly text: string
   /** A comment replaces the earlier comment of the same rule with the same key. */

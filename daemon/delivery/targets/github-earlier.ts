@@ -61,7 +61,7 @@ export const listAll = async (
 }
 
 /** Tests for the account of the token. The token of an app cannot ask who it is: its account is a bot's. */
-const readAccount = async (request: GithubRequest): Promise<(item: unknown) => boolean> => {
+export const readAccount = async (request: GithubRequest): Promise<(item: unknown) => boolean> => {
   const { status, json } = await request('/user', { handles: [403, 404] })
   const id = status === 200 ? numberAt(json, 'id') : undefined
   return (item) =>

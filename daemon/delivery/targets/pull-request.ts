@@ -1,84 +1,157 @@
-import type { ProxyError } from '../../../shared/network/faults.ts'
 import { textAt, valueAt } from '../../util/payload-path.ts'
-import { type Git, GitFailed, type Remote } from '../../workspace/git.ts'
-import { certificateHint } from '../../workspace/mirror.ts'
-import { asReadOnly, DeliveryError, TokenRefused } from '../delivery-error.ts'
-import { isEmpty, toGithubBody, toTitle } from '../format/parts.ts'
+import type { Git, Remote } from '../../workspace/git.ts'
 import { checkChange, type CheckedChange } from '../changes/check-change.ts'
-import type { OwnMessages } from '../loop-guard.ts'
-import type { AgentReply, Attempt, Sender } from '../sender.ts'
-import { addLabelsAndReviewers, readLogin, withAuthor } from './pull-request-options.ts'
+import { findPulls, type FoundPulls, toPlace, toPullBody } from '../changes/own-pulls.ts'
+import { placeOnHead } from '../changes/place-on-head.ts'
+import { fetchBranch, pushCommit } from '../changes/push-commit.ts'
+import { asReadOnly, DeliveryError } from '../delivery-error.ts'
+import { isEmpty, toGithubBody, toTitle } from '../format/parts.ts'
+import type { CommentMarks, OwnMessages } from '../loop-guard.ts'
+import type { AgentReply, Attempt, Sender, Sent } from '../sender.ts'
 import type { Grant } from '../token.ts'
-import { findListed, type GithubApi, type Hints } from './github-api.ts'
+import type { GithubApi, GithubRequest, Hints } from './github-api.ts'
+import { addLabelsAndReviewers, readLogin, withAuthor } from './pull-request-options.ts'
 
-const pushTimeoutMs = 10 * 60_000
+type Parts = {
+  readonly git: Git
+  readonly marks: CommentMarks
+  readonly messages: OwnMessages
+}
 
 /**
- * Pushes what the agent changed to a branch of its own, and opens a pull request with the answer as its text
- * (docs.github.com/rest/pulls/pulls). The agent holds no token: doorward pushes with that of the target.
+ * Pushes what the agent changed to a branch of its rule and subject, and opens a pull request with the answer as its
+ * text (docs.github.com/rest/pulls/pulls), or adds a commit to the open one. The agent holds no token: doorward
+ * pushes with that of the target.
  */
-export const createPullRequest = (
-  api: GithubApi,
-  gitOrigin: string,
-  git: Git,
-  messages: OwnMessages,
-): Sender => ({
+export const createPullRequest = (api: GithubApi, gitOrigin: string, parts: Parts): Sender => ({
   isIdempotent: true,
   send: async ({ address, text: answer, reply }, attempt) => {
+    const { git, marks } = parts
     const [name = '', base] = address.split('@')
-    const { change } = reply.code ?? {}
-    if (change === undefined)
-      throw new DeliveryError('permanent', 'this event has no changes of an agent', {
-        hint: 'its rule needs workspace: with access: write',
-      })
-    if (change === 'none') return 'the agent changed nothing: there is no pull request'
-    if (change === 'left-out')
-      return 'all that the agent changed is left out: there is no pull request'
+    const change = requireChange(reply)
+    if (typeof change === 'string') return `${change}: there is no pull request`
     const url = `${gitOrigin}/${name}.git`
     const { gitDir, ref } = change
-    const checked = await checkChange(git, { gitDir, ref, url }, reply, attempt)
-    const repository = `/repos/${name}`
-    const branch = `doorward/${reply.eventId}`
-    const [owner = ''] = name.split('/')
+    const check = async (commit: string) =>
+      checkChange(git, { gitDir, ref: commit, url }, reply, attempt)
+    const checked = await check(ref)
     const at = { cwd: gitDir, gitDir, signal: attempt.signal }
-    const { commit: commitSettings = {}, pullRequest = {} } = reply.publish ?? {}
     const grant = { repository: name, permissions: toPermissions(reply, checked) }
     return api({ attempt, hints, grant, bot: reply.bot }, async (request, token) => {
-      const commit = await withAuthor(git, at, checked.commit, commitSettings, async () =>
+      const { commit: settings = {} } = reply.publish ?? {}
+      const commit = await withAuthor(git, at, checked.commit, settings, async () =>
         readLogin(request, gitOrigin),
       )
-      const finish = async (pull: unknown) =>
-        addLabelsAndReviewers(request, repository, valueAt(pull, ['number']), pullRequest)
-      const query = `state=all&head=${encodeURIComponent(`${owner}:${branch}`)}`
-      const list = { path: `${repository}/pulls?${query}`, what: 'pull requests' }
-      const earlier = await findListed(
-        request,
-        list,
-        (pull) => textAt(pull, 'head', 'sha') === commit,
-      )
-      if (earlier !== undefined) return `an earlier attempt had arrived${await finish(earlier)}`
-      const into =
-        base ?? textAt((await asReadOnly(request(repository))).json, 'default_branch') ?? 'main'
-      messages.rememberCommit(commit)
-      const credential = { origin: gitOrigin, username: 'x-access-token', token }
-      const protocol = url.startsWith('https:') ? 'https' : 'http'
-      await push(git, { gitDir, commit, branch }, { url, protocol, credential }, attempt)
-      const body = toGithubBody(orSilent(answer))
-      const response = await request(`${repository}/pulls`, {
-        body: {
-          title: toTitle(body, maxTitle),
-          head: branch,
-          base: into,
-          body,
-          ...(pullRequest.draft && { draft: true }),
-        },
-      })
+      const place = toPlace(reply, address, marks)
+      const found = await findPulls(request, name, place, commit)
+      if (found.hasArrived) return 'an earlier attempt had arrived'
+      const words = toGithubBody(orSilent(answer))
+      const text = toPullBody(reply, words, place.line, `${gitOrigin}/${name}`, marks)
+      const title = toTitle(words, maxTitle)
+      const pulls = { request, repository: `/repos/${name}`, found, text, title, base }
+      const remote = toRemote(url, gitOrigin, token)
+      const pushing = { ...parts, api, reply, attempt, gitDir, remote, check, commit }
+      const sent =
+        found.open === undefined ? await open(pulls, pushing) : await update(pulls, pushing)
       await git(['update-ref', '-d', ref, checked.commit], at).catch(() => undefined)
-      const note = `pull request #${String(valueAt(response.json, ['number']))}`
-      return { note: note + (await finish(response.json)), made: api.toMade(note, response) }
+      return sent
     })
   },
 })
+
+/** What the agent of this event changed, or in words that there is nothing. Throws `DeliveryError`. */
+export const requireChange = ({ code }: AgentReply): PublishedChange | string => {
+  const { change } = code ?? {}
+  if (change === undefined)
+    throw new DeliveryError('permanent', 'this event has no changes of an agent', {
+      hint: 'its rule needs workspace: with access: write',
+    })
+  if (change === 'none') return 'the agent changed nothing'
+  return change === 'left-out' ? 'all that the agent changed is left out' : change
+}
+
+type PublishedChange = { readonly gitDir: string; readonly ref: string }
+
+/** The repository of a target, with its token. */
+export const toRemote = (url: string, origin: string, token: string): Remote => ({
+  url,
+  protocol: url.startsWith('https:') ? 'https' : 'http',
+  credential: { origin, username: 'x-access-token', token },
+})
+
+type Pulls = {
+  readonly request: GithubRequest
+  readonly repository: string
+  readonly found: FoundPulls
+  readonly text: ReturnType<typeof toPullBody>
+  readonly title: string
+  readonly base: string | undefined
+}
+
+type Pushing = Parts & {
+  readonly api: GithubApi
+  readonly reply: AgentReply
+  readonly attempt: Attempt
+  readonly gitDir: string
+  readonly remote: Remote
+  readonly check: (commit: string) => Promise<CheckedChange>
+  readonly commit: string
+}
+
+const open = async (
+  { request, repository, found: { branch }, text, title, base }: Pulls,
+  { git, messages, api, reply, attempt, gitDir, remote, commit }: Pushing,
+): Promise<Sent> => {
+  const { pullRequest = {} } = reply.publish ?? {}
+  const into =
+    base ?? textAt((await asReadOnly(request(repository))).json, 'default_branch') ?? 'main'
+  messages.rememberCommit(commit)
+  await pushCommit(git, { gitDir, commit, branch }, remote, attempt)
+  const response = await request(`${repository}/pulls`, {
+    body: {
+      title,
+      head: branch,
+      base: into,
+      body: text.body,
+      ...(pullRequest.draft && { draft: true }),
+    },
+  })
+  const number = valueAt(response.json, ['number'])
+  const note = `pull request #${String(number)}`
+  const more = await addLabelsAndReviewers(request, repository, number, pullRequest)
+  return { note: note + more, made: api.toMade(note, response) }
+}
+
+/** A commit on top of the branch, and the newer text, unless a person has written there. */
+const update = async (
+  { request, repository, found: { branch, open }, text }: Pulls,
+  { git, marks, messages, api, reply, attempt, gitDir, remote, check, commit }: Pushing,
+): Promise<Sent> => {
+  const number = String(valueAt(open, ['number']))
+  const earlier = textAt(open, 'body') ?? ''
+  const isThere = text.mark === '' || earlier.startsWith(text.mark)
+  const head = await fetchBranch(git, { gitDir, branch }, remote, attempt)
+  const at = { cwd: gitDir, gitDir, remote, signal: attempt.signal }
+  const placed = await placeOnHead(git, at, commit, head, branch)
+  if (placed !== head) {
+    // A merge can follow a folder to its new name.
+    await check(placed)
+    messages.rememberCommit(placed)
+    await pushCommit(git, { gitDir, commit: placed, branch }, remote, attempt)
+  }
+  const page = { json: { html_url: textAt(open, 'html_url') } }
+  const made = api.toMade(`pull request #${number}`, page)
+  if (isThere && placed === head) {
+    const { pullRequest = {} } = reply.publish ?? {}
+    const more = await addLabelsAndReviewers(request, repository, number, pullRequest)
+    return { note: `an earlier attempt had arrived${more}`, made }
+  }
+  const note = `pull request #${number}, ${placed === head ? 'which has this change already' : 'updated'}`
+  if (!marks.isOwn(earlier)) return { note: `${note}; someone changed its text, which stays`, made }
+  const body = { body: text.body }
+  await request(`${repository}/pulls/${number}`, { method: 'PATCH', body })
+  return { note, made }
+}
 
 /** Labels belong to issues. */
 const toPermissions = (
@@ -100,97 +173,6 @@ const orSilent = (answer: string): string =>
 /** The message of the commit with what an agent changed: the first line of its answer. */
 export const toCommitMessage = (answer: string, eventId: string): string =>
   `${toTitle(toGithubBody(orSilent(answer)), maxTitle)}\n\nMade by an agent, for the event ${eventId} of doorward.\n`
-
-type Branch = { readonly gitDir: string; readonly commit: string; readonly branch: string }
-
-/** Never by force: a person may have pushed to the branch. Throws `DeliveryError`, or `TokenRefused`. */
-const push = async (
-  git: Git,
-  { gitDir, commit, branch }: Branch,
-  remote: Remote,
-  { signal }: Attempt,
-): Promise<void> => {
-  try {
-    const at = { cwd: gitDir, gitDir, remote, signal, timeoutMs: pushTimeoutMs }
-    // Finds what the server has, so that nothing old is sent.
-    const args = ['-c', 'push.negotiate=true', 'push', '--quiet', '--no-verify', remote.url]
-    await git([...args, `${commit}:refs/heads/${branch}`], at)
-  } catch (error) {
-    if (!(error instanceof GitFailed)) throw error
-    throw error.proxy ? toProxyError(error.proxy, branch) : toPushError(error.message, branch)
-  }
-}
-
-const toProxyError = ({ message, hint, isPermanent }: ProxyError, branch: string): Error =>
-  new DeliveryError(
-    isPermanent ? 'permanent' : 'retryable',
-    `the branch ${branch} was not pushed: ${message}`,
-    { hint },
-  )
-
-const toPushError = (text: string, branch: string): Error => {
-  if (/Authentication failed|could not read (Username|Password)|error: 401/i.test(text))
-    return new TokenRefused()
-  const [, retryability, message, hint] = pushErrors.find(([form]) => form.test(text)) ?? [
-    text,
-    'permanent' as const,
-    `git failed: ${(text.split('\n').at(-1) ?? '').slice(0, 200)}`,
-  ]
-  return new DeliveryError(retryability, `the branch ${branch} was not pushed: ${message}`, {
-    hint,
-  })
-}
-
-const pushErrors: readonly (readonly [
-  form: RegExp,
-  retryability: 'permanent' | 'retryable',
-  message: string,
-  hint: string,
-])[] = [
-  [
-    /certificate|SSL CA cert/i,
-    'permanent',
-    'the certificate of the server is not trusted',
-    certificateHint,
-  ],
-  [
-    /without [`'"]?workflows?[`'"]? (scope|permission)/i,
-    'permanent',
-    'the token may not change workflows',
-    'log in with the scope workflow: doorward oauth login github --scopes "repo workflow"',
-  ],
-  [
-    /non-fast-forward|fetch first|stale info|already exists/i,
-    'permanent',
-    'there is one of an earlier run',
-    'merge or delete it',
-  ],
-  [
-    /GH0\d\d|protected branch|rule violations|hook declined|\[(remote )?rejected\]/i,
-    'permanent',
-    'the repository refuses it',
-    'its rules and hooks have to allow branches doorward/…',
-  ],
-  [
-    /error: 403|Permission to .* denied|not (have|granted) permission|Write access/i,
-    'permanent',
-    'the token may not push there',
-    'it needs the scope repo, or write access to contents',
-  ],
-  [
-    /error: 404|not found/i,
-    'permanent',
-    'there is no such repository, or the token may not see it',
-    'it needs the scope repo',
-  ],
-  [/error: 30[1278]|redirect/i, 'permanent', 'the repository was renamed', 'use its new name'],
-  [
-    /Could not resolve|Failed to connect|Connection|timed out|hung up|early EOF|error: (429|5\d\d)/i,
-    'retryable',
-    'the server cannot be reached',
-    'check the network',
-  ],
-]
 
 const hints: Hints = {
   403: 'the token may not open a pull request there: it needs the scope repo, or write access to pull requests',

@@ -143,6 +143,7 @@ const createBringToTargets =
       webhook: path,
       title,
       rule,
+      subject,
       receivedAt,
       text,
       updateKey,

@@ -85,7 +85,8 @@ export type GithubServer = Pick<TargetServer, 'origin' | 'requests' | 'next' | '
   readonly threads: Thread[]
   readonly checks: CheckBody[]
   readonly statuses: StatusBody[]
-  readonly pulls: PullBody[]
+  /** The first is #8. */
+  readonly pulls: (Stored<PullBody> & { state?: 'closed'; user?: Account })[]
   /** Labels and reviewers, as they were sent, with their path. */
   readonly details: readonly [route: string, body: unknown][]
   /** The commits of branches, by their names. */
@@ -114,7 +115,7 @@ export const startGithubServer = async ({
   const account = isApp ? bot : octocat
   const checks: CheckBody[] = []
   const statuses: StatusBody[] = []
-  const pulls: PullBody[] = []
+  const pulls: GithubServer['pulls'] = []
   const details: [route: string, body: unknown][] = []
   const pull: GithubServer['pull'] = { head: headOfPull, files: [] }
   const server = await startTargetServer((response, recorded, request) => {
@@ -152,9 +153,14 @@ export const startGithubServer = async ({
         return [200, { default_branch: 'main' } satisfies Partial<Schemas['full-repository']>]
       case 'GET /pulls': {
         const wanted = url.searchParams.get('head')
-        const found = pulls.filter(({ head }) => `acme:${head}` === wanted)
         return page(
-          found.map(({ head }) => ({ number: 8, head: { ref: head, sha: commits.get(head) } })),
+          pulls.flatMap(({ head, body, state = 'open', user = account }, place) => {
+            if (`acme:${head}` !== wanted) return []
+            const repo = { full_name: 'acme/door' }
+            const html_url = pageOf(`pull/${8 + place}`)
+            const of = { ref: head, sha: commits.get(head), repo }
+            return [{ number: 8 + place, state, body, user, html_url, head: of }]
+          }),
         )
       }
       case 'POST /pulls': {
@@ -213,6 +219,12 @@ export const startGithubServer = async ({
     if (review) {
       review.body = checked(fields as CommentBody, Object.keys(commentKeys)).body
       return [200, { id: Number(place), body: review.body }]
+    }
+    const [, pullNumber] = /^PATCH \/pulls\/(\d+)$/.exec(asked) ?? []
+    const changed = pulls[Number(pullNumber) - 8]
+    if (changed) {
+      changed.body = checked(fields as CommentBody, Object.keys(commentKeys)).body
+      return [200, { number: Number(pullNumber), html_url: pageOf(`pull/${pullNumber}`) }]
     }
     const [, id] = /^PATCH \/issues\/comments\/(\d+)$/.exec(asked) ?? []
     const comment = comments.find((one) => String(one.id) === id)

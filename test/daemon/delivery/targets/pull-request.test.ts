@@ -2,18 +2,16 @@ import assert from 'node:assert/strict'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { runProcess } from '../../../../daemon/agents/process.ts'
-import { OwnMessages } from '../../../../daemon/delivery/loop-guard.ts'
-import type { AgentReply, SeenCode } from '../../../../daemon/delivery/sender.ts'
 import { toGitOrigin } from '../../../../daemon/delivery/targets/github-api.ts'
-import { toCommitMessage } from '../../../../daemon/delivery/targets/pull-request.ts'
 import { createGit } from '../../../../daemon/workspace/git.ts'
-import { Workspaces } from '../../../../daemon/workspace/workspaces.ts'
-import { gatewayFileSchema } from '../../../../shared/config/schema.ts'
-import { resolveHome } from '../../../../shared/home/home.ts'
 import { configureNetwork } from '../../../../shared/network/outgoing.ts'
-import { deliverWith, makeReply, resolveTargets } from '../../../support/servers/deliver.ts'
-import { type GithubServer, startGithubServer } from '../../../support/servers/github-server.ts'
-import { type GitServer, startGitServer } from '../../../support/servers/git-server.ts'
+import {
+  type ChangeScene,
+  sceneToken as token,
+  startChangeScene,
+} from '../../../support/servers/change-scene.ts'
+import type { GithubServer } from '../../../support/servers/github-server.ts'
+import type { GitServer } from '../../../support/servers/git-server.ts'
 import {
   makeCertificates,
   startProxy,
@@ -22,83 +20,22 @@ import {
 import { json, reset } from '../../../support/servers/target-server.ts'
 import { temporaryFolder } from '../../../support/temporary.ts'
 
-const token = 'gho_canary-of-the-target'
 const branch = 'doorward/evt_0123456789abcdef01'
 const { signal } = new AbortController()
 const git = createGit(runProcess, process.env, '/nowhere')
-const text = '# Fix the door\n\nThanks @octocat.'
 
 describe('a pull request with what an agent changed', () => {
+  let scene: ChangeScene
   let github: GithubServer
   let server: GitServer
+  let change: ChangeScene['change']
+  let deliver: ChangeScene['deliver']
+  let served: ChangeScene['served']
   beforeEach(async () => {
-    github = await startGithubServer()
-    server = await startGitServer(token, 'acme/door', github.origin)
+    scene = await startChangeScene()
+    ;({ github, server, change, deliver, served } = scene)
   })
-  afterEach(() => {
-    server.close()
-    github.close()
-  })
-
-  /** What is kept of a run whose agent wrote these files. */
-  const change = async (files: Readonly<Record<string, string>>): Promise<SeenCode> => {
-    const git_hosts = [new URL(server.origin).host]
-    const gateway = gatewayFileSchema.parse({ providers: { github: { git_hosts } } })
-    const workspaces = new Workspaces({
-      home: resolveHome(await temporaryFolder()),
-      run: runProcess,
-      access: (async () => ({ accessToken: token })) as never,
-    })
-    const { eventId } = makeReply()
-    const request = {
-      repo: server.url,
-      fixed: 'host',
-      ref: 'main',
-      base: undefined,
-      pull: undefined,
-      login: undefined,
-      access: 'write',
-      depth: undefined,
-    } as const
-    const prepare = workspaces.preparer(gateway, process.env)
-    const workspace = await prepare(request, eventId, signal)
-    for (const [path, content] of Object.entries(files)) {
-      await mkdir(dirname(join(workspace.path, path)), { recursive: true })
-      await writeFile(join(workspace.path, path), content)
-    }
-    const { ref, notes } = await workspace.commit(toCommitMessage(text, eventId))
-    await workspace.release()
-    const { gitDir, head } = workspace
-    const none = notes.length === 0 ? 'none' : 'left-out'
-    return { head, change: ref === undefined ? none : { gitDir, ref } }
-  }
-  const deliver = async (
-    code: SeenCode | undefined,
-    {
-      to = 'acme/door',
-      tokens = [token],
-      apiOrigin = server.origin,
-      env = {},
-      homeFolder = '/nowhere',
-      ...more
-    }: Partial<AgentReply> & {
-      to?: string
-      tokens?: readonly string[]
-      apiOrigin?: string
-      env?: Readonly<Record<string, string>>
-      homeFolder?: string
-    } = {},
-  ) => {
-    const messages = new OwnMessages()
-    const test = deliverWith(
-      { github: { api_url: `${apiOrigin}/api/v3` } },
-      { tokens: { github: tokens }, messages, env, homeFolder },
-    )
-    const targets = resolveTargets([`pull-request:${to}`])
-    const [result] = await test.deliver(targets, makeReply(text, { code, ...more }))
-    return { result, messages, logged: test.logged }
-  }
-  const served = async (...args: string[]) => server.git(`--git-dir=${server.folder}`, ...args)
+  afterEach(() => scene.close())
 
   it('is opened from a branch of its own, with the answer as its text', async () => {
     const code = await change({ 'src/door.ts': 'fixed\n' })
@@ -191,7 +128,7 @@ describe('a pull request with what an agent changed', () => {
 
   it('has another base where the target names one', async () => {
     const code = await change({ a: 'b' })
-    const { result } = await deliver(code, { to: 'acme/door@release/1' })
+    const { result } = await deliver(code, { to: 'pull-request:acme/door@release/1' })
     assert.match(result?.detail ?? '', /its base branch may be missing/)
   })
 
@@ -238,7 +175,7 @@ describe('a pull request with what an agent changed', () => {
 
   it('goes to the repository of the workspace alone, and not when its mirror was cleared', async () => {
     const code = await change({ a: 'b' })
-    const { result } = await deliver(code, { to: 'acme/public' })
+    const { result } = await deliver(code, { to: 'pull-request:acme/public' })
     assert.match(result?.detail ?? '', /has another repository/)
     assert.ok(typeof code.change === 'object')
     await rm(code.change.gitDir, { recursive: true })

@@ -1,0 +1,165 @@
+import assert from 'node:assert/strict'
+import { type ChangeScene, startChangeScene } from '../../../support/servers/change-scene.ts'
+import { json, reset } from '../../../support/servers/target-server.ts'
+
+const subject = { key: 'SHOP-1', kind: 'error', title: 'SHOP-1', url: 'https://sentry.io/1' }
+const stranger = { login: 'mallory', id: 666, type: 'User' }
+
+describe('a pull request of a rule whose subject has one already', () => {
+  let scene: ChangeScene
+  beforeEach(async () => {
+    scene = await startChangeScene()
+  })
+  afterEach(() => scene.close())
+
+  let events = 0
+  const run = async (
+    files: Parameters<ChangeScene['change']>[0],
+    { text = 'A fix', ref = 'main', rule = 'fix', about = subject } = {},
+  ) => {
+    events += 1
+    const eventId = `evt_${String(events).padStart(18, '0')}`
+    const code = await scene.change(files, ref)
+    const { result } = await scene.deliver(code, { eventId, rule, subject: about, text })
+    return result
+  }
+  const branchOf = (place = 0) => scene.github.pulls[place]?.head ?? ''
+  const show = async (path: string, place = 0) => scene.served('show', `${branchOf(place)}:${path}`)
+  const shown = (place = 0) => scene.github.pulls[place]?.body?.replaceAll(/<!--.*-->\n/g, '')
+
+  it('has a branch of the rule and the subject, and a mark', async () => {
+    await run({ a: 'one\n' })
+    assert.match(branchOf(), /^doorward\/fix-[0-9a-f]{10}$/)
+    assert.match(
+      scene.github.pulls[0]?.body ?? '',
+      /^<!-- doorward:evt_\S+ .*-->\n<!-- doorward-key:/,
+    )
+    assert.equal(shown(), 'A fix')
+    await run({ a: 'one\n' }, { rule: 'other' })
+    await run({ a: 'one\n' }, { about: { ...subject, key: 'SHOP-2' } })
+    assert.equal(new Set(scene.github.pulls.map(({ head }) => head)).size, 3)
+  })
+
+  it('is of its event alone, where that is about nothing in particular', async () => {
+    const about = { ...subject, kind: 'event', key: 'event_alert.triggered' }
+    await run({ a: 'one\n' }, { about })
+    await run({ a: 'two\n' }, { about })
+    assert.equal(scene.github.pulls.length, 2)
+    assert.match(branchOf(1), /^doorward\/evt_/)
+  })
+
+  it('gets a commit on top, and the newer text', async () => {
+    await run({ a: 'one\n' })
+    const first = await scene.served('rev-parse', branchOf())
+    const result = await run({ b: 'two\n' }, { text: 'Another fix' })
+    assert.deepEqual([result?.state, result?.detail], ['done', 'pull request #8, updated'])
+    assert.equal(scene.github.pulls.length, 1)
+    assert.deepEqual([await show('a'), await show('b'), shown()], ['one', 'two', 'Another fix'])
+    assert.equal(await scene.served('rev-parse', `${branchOf()}^`), first)
+  })
+
+  it('gets it also where a person has pushed, or the agent saw the branch itself', async () => {
+    await run({ a: 'one\n' })
+    await scene.server.git('fetch', '--quiet', 'origin')
+    await scene.server.git('checkout', '--quiet', branchOf())
+    const theirs = await scene.server.push({ c: 'of Ada\n' }, { to: `refs/heads/${branchOf()}` })
+    await run({ b: 'two\n' })
+    assert.deepEqual([await show('b'), await show('c')], ['two', 'of Ada'])
+    assert.equal(await scene.served('rev-parse', `${branchOf()}^`), theirs)
+    await run({ c: 'of both\n' }, { ref: branchOf() })
+    assert.equal(await show('c'), 'of both')
+    assert.equal(scene.github.pulls.length, 1)
+  })
+
+  it('is left alone by a change that does not merge, and says so', async () => {
+    await run({ 'hello.txt': 'one\n' })
+    const first = await scene.served('rev-parse', branchOf())
+    const result = await run({ 'hello.txt': 'two\n' }, { text: 'Another' })
+    assert.match(
+      result?.detail ?? '',
+      /has other commits than the agent saw, and the change does not merge with them \(merge or close/,
+    )
+    assert.equal(await scene.served('rev-parse', branchOf()), first)
+    assert.equal(shown(), 'A fix')
+  })
+
+  it('gets no second commit for the same change, also of a repeated attempt', async () => {
+    await run({ a: 'one\n' })
+    const first = await scene.served('rev-parse', branchOf())
+    const same = await run({ a: 'one\n' })
+    assert.equal(same?.detail, 'pull request #8, which has this change already')
+    assert.equal(await scene.served('rev-parse', branchOf()), first)
+    // The answer to the second text is lost.
+    const pulls = json(200, [
+      {
+        number: 8,
+        state: 'open',
+        body: scene.github.pulls[0]?.body,
+        user: { id: 583_231 },
+        head: { sha: first, repo: { full_name: 'acme/door' } },
+      },
+    ])
+    scene.github.next(pulls, json(200, { login: 'octocat', id: 583_231 }), reset)
+    const result = await run({ b: 'two\n' }, { text: 'Another' })
+    assert.deepEqual([result?.state, result?.attempts], ['done', 2])
+    assert.equal(await scene.served('rev-parse', `${branchOf()}^`), first)
+    assert.equal(shown(), 'Another')
+  })
+
+  it('keeps the words that a person wrote into its text', async () => {
+    await run({ a: 'one\n' })
+    const [pull] = scene.github.pulls
+    assert.ok(pull)
+    pull.body += '\nReviewed by Ada.'
+    const result = await run({ b: 'two\n' }, { text: 'Another' })
+    assert.equal(result?.detail, 'pull request #8, updated; someone changed its text, which stays')
+    assert.match(shown() ?? '', /^A fix\nReviewed by Ada\.$/)
+  })
+
+  it('is not one of another account, even with all its words', async () => {
+    await run({ a: 'one\n' })
+    const [pull] = scene.github.pulls
+    assert.ok(pull)
+    pull.user = stranger
+    const first = await scene.served('rev-parse', branchOf())
+    const result = await run({ b: 'two\n' })
+    assert.match(result?.detail ?? '', /a pull request that doorward did not open/)
+    assert.equal(await scene.served('rev-parse', branchOf()), first)
+  })
+
+  it('is a new one on another branch, when the earlier was closed or merged', async () => {
+    await run({ a: 'one\n' })
+    const [pull] = scene.github.pulls
+    assert.ok(pull)
+    pull.state = 'closed'
+    await run({ b: 'two\n' })
+    assert.equal(branchOf(1), `${branchOf()}-2`)
+    assert.equal((await run({ c: 'three\n' }))?.detail, 'pull request #9, updated')
+  })
+
+  it('closes the issue that the event is about, in the same repository alone', async () => {
+    const url = `${scene.server.origin}/acme/door/issues/12`
+    await run({ a: 'one\n' }, { about: { ...subject, url } })
+    assert.equal(shown(), 'A fix\n\nFixes #12')
+    for (const other of [
+      `${scene.server.origin}/acme/other/issues/12`,
+      `${scene.server.origin}/acme/door/issues/12x`,
+      'https://gitlab.com/acme/door/issues/12',
+    ]) {
+      await run({ a: 'one\n' }, { about: { ...subject, key: other, url: other } })
+      assert.equal(shown(scene.github.pulls.length - 1), 'A fix')
+    }
+  })
+
+  it('may not get by a merge what its rule does not allow', async () => {
+    await scene.server.push({ 'src/one': '1\n2\n3\n', 'src/two': 'x\ny\nz\n' })
+    const code = { ref: 'main' }
+    await run({ 'src/two': 'x\ny\nz\nmore\n' }, code)
+    await scene.server.git('fetch', '--quiet', 'origin')
+    await scene.server.git('checkout', '--quiet', branchOf())
+    await scene.server.git('mv', 'src', '.husky')
+    await scene.server.push({}, { to: `refs/heads/${branchOf()}` })
+    const result = await run({ 'src/one': '1\n2\n3\n4\n' }, code)
+    assert.match(result?.detail ?? '', /does not allow: \.husky\/one/)
+  })
+})

@@ -1,0 +1,107 @@
+import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { runProcess } from '../../../daemon/agents/process.ts'
+import { OwnMessages } from '../../../daemon/delivery/loop-guard.ts'
+import type { AgentReply, SeenCode } from '../../../daemon/delivery/sender.ts'
+import { toCommitMessage } from '../../../daemon/delivery/targets/pull-request.ts'
+import { Workspaces } from '../../../daemon/workspace/workspaces.ts'
+import { gatewayFileSchema } from '../../../shared/config/schema.ts'
+import { resolveHome } from '../../../shared/home/home.ts'
+import { temporaryFolder } from '../temporary.ts'
+import { deliverWith, makeReply, resolveTargets } from './deliver.ts'
+import { startGithubServer } from './github-server.ts'
+import { type GitFiles, startGitServer } from './git-server.ts'
+
+export const sceneToken = 'gho_canary-of-the-target'
+export const sceneText = '# Fix the door\n\nThanks @octocat.'
+const { signal } = new AbortController()
+
+export type ChangeScene = Awaited<ReturnType<typeof startChangeScene>>
+
+type Delivering = Partial<AgentReply> & {
+  /** The target. */
+  readonly to?: string
+  readonly tokens?: readonly string[]
+  readonly apiOrigin?: string
+  readonly env?: Readonly<Record<string, string>>
+  readonly homeFolder?: string
+}
+
+/** GitHub and git with the repository acme/door, and agents that change it. */
+export const startChangeScene = async () => {
+  const github = await startGithubServer()
+  const server = await startGitServer(sceneToken, 'acme/door', github.origin)
+
+  /** What is kept of a run whose agent wrote these files. */
+  const change = async (files: GitFiles, ref = 'main'): Promise<SeenCode> => {
+    const git_hosts = [new URL(server.origin).host]
+    const gateway = gatewayFileSchema.parse({ providers: { github: { git_hosts } } })
+    const workspaces = new Workspaces({
+      home: resolveHome(await temporaryFolder()),
+      run: runProcess,
+      access: (async () => ({ accessToken: sceneToken })) as never,
+    })
+    const { eventId } = makeReply()
+    const request = {
+      repo: server.url,
+      fixed: 'host',
+      ref,
+      base: undefined,
+      pull: undefined,
+      login: undefined,
+      access: 'write',
+      depth: undefined,
+    } as const
+    const prepare = workspaces.preparer(gateway, process.env)
+    const workspace = await prepare(request, eventId, signal)
+    for (const [path, content] of Object.entries(files)) {
+      const place = join(workspace.path, path)
+      await mkdir(dirname(place), { recursive: true })
+      if (typeof content === 'string') await writeFile(place, content)
+      else await rm(place)
+    }
+    const { ref: made, notes } = await workspace.commit(toCommitMessage(sceneText, eventId))
+    await workspace.release()
+    const { gitDir, head } = workspace
+    const none = notes.length === 0 ? 'none' : 'left-out'
+    return { head, change: made === undefined ? none : { gitDir, ref: made } }
+  }
+  const deliver = async (
+    code: SeenCode | undefined,
+    {
+      to = 'pull-request:acme/door',
+      tokens = [sceneToken],
+      apiOrigin = server.origin,
+      env = {},
+      homeFolder = '/nowhere',
+      ...more
+    }: Delivering = {},
+  ) => {
+    const messages = new OwnMessages()
+    const test = deliverWith(
+      { github: { api_url: `${apiOrigin}/api/v3` } },
+      { tokens: { github: tokens }, messages, env, homeFolder },
+    )
+    const [result] = await test.deliver(
+      resolveTargets([to]),
+      makeReply(sceneText, { code, ...more }),
+    )
+    for (const { head } of github.pulls) {
+      const list = await served('branch', '--list', head, '--format=%(objectname)')
+      if (list !== '') github.commits.set(head, list)
+    }
+    return { result, messages, logged: test.logged }
+  }
+  const served = async (...args: string[]) => server.git(`--git-dir=${server.folder}`, ...args)
+  return {
+    github,
+    server,
+    change,
+    deliver,
+    served,
+    close: () => {
+      server.close()
+      github.close()
+    },
+  }
+}
