@@ -18,7 +18,14 @@ export type Template = {
 export type PromptTemplate = Template | LiquidTemplate
 
 /** The names that `{{context.<name>}}` of a prompt can have. */
-export const contextNames = ['diff', 'files', 'commits', 'failed-logs', 'comments'] as const
+export const contextNames = [
+  'diff',
+  'files',
+  'commits',
+  'failed-logs',
+  'comments',
+  'reviews',
+] as const
 export type ContextName = (typeof contextNames)[number]
 
 /** True for a template without placeholders. */

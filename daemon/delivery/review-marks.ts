@@ -12,7 +12,13 @@ import type { AgentReply } from './sender.ts'
 type Kind = 'summary' | 'replaced' | 'comment'
 
 /** A text of an earlier event of this rule. */
-export type EarlierText = { readonly kind: Kind; readonly eventId: string; readonly line: string }
+export type EarlierText = {
+  readonly kind: Kind
+  readonly eventId: string
+  readonly line: string
+  /** Without what is hidden. */
+  readonly words: string
+}
 
 export class ReviewMarks {
   readonly #marks: CommentMarks
@@ -68,12 +74,14 @@ export class ReviewMarks {
   read(body: string): EarlierText | undefined {
     const found = this.#marks.read(body)
     if (!found || found.eventId === this.#eventId) return undefined
-    const line = (found.text.split('\n', 1)[0] ?? '').trim()
-    if (line === this.#summaryLine) return { kind: 'summary', eventId: found.eventId, line }
-    if (line === this.#replacedLine) return { kind: 'replaced', eventId: found.eventId, line }
+    const { eventId, text } = found
+    const line = (text.split('\n', 1)[0] ?? '').trim()
+    const earlier = { eventId, line, words: text.slice(text.indexOf('\n') + 1).trim() }
+    if (line === this.#summaryLine) return { kind: 'summary', ...earlier }
+    if (line === this.#replacedLine) return { kind: 'replaced', ...earlier }
     const length = this.#summaryLine.length - ' -->'.length - halfLength
     const isOfRule = line.slice(0, length) === this.#summaryLine.slice(0, length)
-    return isOfRule ? { kind: 'comment', eventId: found.eventId, line } : undefined
+    return isOfRule ? { kind: 'comment', ...earlier } : undefined
   }
 
   #sign(eventId: string, part: number, line: string, text: string): MarkedText {

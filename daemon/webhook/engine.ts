@@ -85,6 +85,7 @@ export const createEngine = (
     requireRole: createRequireRole(config.gateway, env, access),
     prepareWorkspace: parts.workspaces.preparer(config.gateway, env),
     invoke,
+    marks: config.gateway.queue.engine === 'nats' ? undefined : marks,
   }
   // Now: an update may replace the files of a daemon that runs.
   if (enabledRules(config).some(({ targets }) => targets.some(({ kind }) => kind === 'email')))

@@ -85,7 +85,7 @@ const ruleFields = {
     .min(1)
     .optional()
     .describe(
-      'What {{context.<name>}} of the prompt can be, from the workspace: diff, files, commits, and from GitHub: failed-logs, comments. Default: nothing.',
+      'What {{context.<name>}} of the prompt can be, from the workspace: diff, files, commits, and from GitHub: failed-logs, comments, reviews. Default: nothing.',
     ),
   context_limit: contextSize
     .optional()

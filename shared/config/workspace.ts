@@ -140,7 +140,7 @@ export const parseWorkspace = (entry: z.output<typeof workspaceSchema>): Workspa
 }
 
 /** These need no `base`. */
-const ofGithub: ReadonlySet<ContextName> = new Set(['failed-logs', 'comments'])
+const ofGithub: ReadonlySet<ContextName> = new Set(['failed-logs', 'comments', 'reviews'])
 
 /** Checks that `context`, the prompt and the workspace of a rule go together. */
 export const checkContext = (

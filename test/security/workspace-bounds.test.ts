@@ -174,6 +174,7 @@ describe('git in a workspace', () => {
       requireRole: async () => undefined,
       listChange: async () => assert.fail('no paths'),
       invoke,
+      marks: undefined,
     })({
       id: 'evt_1',
       event: {

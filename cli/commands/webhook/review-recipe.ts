@@ -29,7 +29,7 @@ export const reviewFields = {
     "  repo: '{{event.repository.full_name}}'",
     "  ref: '{{event.pull_request.head.sha}}'",
     "  base: '{{event.pull_request.base.sha}}'",
-    'context: [diff]',
+    'context: [diff, reviews]',
     '',
     '# A newer push stops the review of the older one, and a pull request that is closed needs none.',
     'coalesce:',
@@ -44,7 +44,7 @@ export const reviewFields = {
       ref: '{{event.pull_request.head.sha}}',
       base: '{{event.pull_request.base.sha}}',
     },
-    context: ['diff'],
+    context: ['diff', 'reviews'],
     coalesce: {
       key: '{{event.repository.full_name}}#{{event.number}}',
       running: 'cancel',

@@ -3,6 +3,8 @@ import type { Answer } from '../../agents/answer.ts'
 import type { Question } from '../../agents/http-agent.ts'
 import type { Invoke } from '../../agents/invoke.ts'
 import type { SeenCode } from '../../delivery/sender.ts'
+import type { CommentMarks } from '../../delivery/loop-guard.ts'
+import { ReviewMarks } from '../../delivery/review-marks.ts'
 import { parseAnswer } from '../../delivery/format/review.ts'
 import { toCommitMessage } from '../../delivery/targets/pull-request.ts'
 import { type ListChange, requirePaths } from '../../workspace/context/changed-files.ts'
@@ -21,6 +23,8 @@ export type AskParts = {
   readonly listChange: ListChange
   readonly requireRole: RequireRole
   readonly invoke: Invoke
+  /** Undefined with several machines: each knows its own texts only. */
+  readonly marks: CommentMarks | undefined
 }
 
 type Asked = {
@@ -63,7 +67,7 @@ export const createAsk =
   }
 
 const askWithCode = async (
-  { prepareWorkspace, askGithub, listChange, invoke }: AskParts,
+  { prepareWorkspace, askGithub, listChange, invoke, marks }: AskParts,
   asked: Asked,
   request: WorkspaceRequest,
 ): Promise<Answered> => {
@@ -75,8 +79,12 @@ const askWithCode = async (
     workspace = await prepareWorkspace(request, id, clock.signal, () => clock.begin('checkout'))
     clock.begin('context')
     if (event.paths) await requirePaths(event.paths, workspace, listChange, clock.signal)
-    const filled = await fillContexts(event, workspace, async (call) =>
-      askGithub(request, clock.signal, call),
+    const posted = { eventId: id, webhook: event.webhook.path, rule: event.known.rule }
+    const filled = await fillContexts(
+      event,
+      workspace,
+      async (call) => askGithub(request, clock.signal, call),
+      marks && ((address) => new ReviewMarks(marks, posted, address)),
     )
     const { prompt, contexts, notes, notRead } = filled
     if (event.context)

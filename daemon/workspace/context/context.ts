@@ -3,6 +3,7 @@ import type { ContextName } from '../../../shared/templates.ts'
 import { type ContextRequest, fence, placeOfContext } from '../../webhook/prompt.ts'
 import { readCommits, readDiff, readFiles } from './changes.ts'
 import { readComments, readFailedLogs } from './discussion.ts'
+import { readReviews } from './reviews.ts'
 import type { AskSource, Context, ContextSource } from './source.ts'
 import { showHidden } from './source.ts'
 
@@ -22,6 +23,7 @@ const readers: Readonly<Record<ContextName, (source: ContextSource) => Promise<C
   commits: readCommits,
   'failed-logs': readFailedLogs,
   comments: readComments,
+  reviews: readReviews,
 }
 
 type Filled = {
@@ -36,10 +38,12 @@ export const fillContexts = async (
   { prompt, context }: Prompted,
   workspace: ContextSource['workspace'],
   github: AskSource,
+  marksAt?: ContextSource['marksAt'],
 ): Promise<Filled> => {
   if (!context) return { prompt, contexts: [], notes: [], notRead: [] }
   const { id, isFenced, names, limitBytes, about } = context
   const show = isFenced ? showHidden : (text: string) => text
+  const source = { workspace, github, about, limitBytes, show, marksAt }
   let filled = prompt
   const contexts: Filled['contexts'] = []
   const notRead: string[] = []
@@ -47,11 +51,7 @@ export const fillContexts = async (
   for (const name of names) {
     const place = placeOfContext(name, id)
     if (!filled.includes(place)) continue
-    const {
-      text,
-      note,
-      notRead: files = [],
-    } = await readers[name]({ workspace, github, about, limitBytes, show })
+    const { text, note, notRead: files = [] } = await readers[name](source)
     // Fenced like JSON: text between the marks of a comment is code, and stays.
     const shown = isFenced ? fence(text, id, undefined, true) : text
     filled = filled.replaceAll(place, () => shown)

@@ -18,6 +18,8 @@ import { findRepository, toRepositoryName, type WorkspaceRequest } from '../requ
  */
 
 export type GithubReader = {
+  /** `owner/name` */
+  readonly repository: string
   /** All items of a list below `repos/<owner>/<name>`, as far as ten pages. */
   readonly list: (path: string, field?: string) => Promise<readonly unknown[]>
   /** One document; undefined when it does not exist. */
@@ -55,7 +57,7 @@ export const createAskGithub =
     const attempt = { signal, timeoutMs, mailTimeoutMs: timeoutMs, mayHaveArrived: false }
     try {
       return await createGithubApi(apiUrl, token)({ attempt, hints, grant }, async (api) =>
-        call(toReader(api, `/repos/${name}`, signal)),
+        call({ repository: name, ...toReader(api, `/repos/${name}`, signal) }),
       )
     } catch (error) {
       if (!(error instanceof DeliveryError) || error.code !== 'delivery-failed') throw error
@@ -83,7 +85,7 @@ export const findApi = (
   if (!login || name === undefined || (!own && apiUrl === undefined))
     throw new DoorwardError(
       'workspace-invalid',
-      `comments and failed-logs are read from GitHub, and ${request.repo} is not there`,
+      `comments, reviews and failed-logs are read from GitHub, and ${request.repo} is not there`,
       {
         hint: 'write owner/name into repo, or api_url for its provider: doorward config edit gateway',
       },
@@ -97,7 +99,11 @@ export const findApi = (
   }
 }
 
-const toReader = (api: GithubRequest, base: string, signal: AbortSignal): GithubReader => ({
+const toReader = (
+  api: GithubRequest,
+  base: string,
+  signal: AbortSignal,
+): Omit<GithubReader, 'repository'> => ({
   list: async (path, field) => {
     const items: unknown[] = []
     const list = { path: `${base}${path}`, what: 'list', ...(field !== undefined && { field }) }

@@ -1,3 +1,4 @@
+import type { ReviewMarks } from '../../delivery/review-marks.ts'
 import type { Workspace } from '../workspaces.ts'
 import type { GithubReader } from './github.ts'
 import { valueAt } from '../../util/payload-path.ts'
@@ -42,6 +43,8 @@ export type ContextSource = {
   /** Requests for the repository of the workspace. */
   readonly github: AskSource
   readonly about: Subject
+  /** The marks of the texts that the rule has posted there; undefined where this machine cannot know them. */
+  readonly marksAt?: ((address: string) => ReviewMarks) | undefined
   /** Makes text of a change harmless. */
   readonly show: (text: string) => string
 }

@@ -158,6 +158,53 @@ webhooks:
     assert.equal(prompt, 'check lint\n2 faults\na.ts:1\n')
   })
 
+  it('is what the rule said of a pull request before, and what was answered', async () => {
+    const sha = await git.git('rev-parse', 'HEAD')
+    documents.set('/pulls/7', { number: 7, head: { sha } })
+    documents.set('/pulls/7/files', [{ filename: 'a.ts', patch: '@@ -1 +1,2 @@\n one\n+two' }])
+    documents.set('/pulls/7/reviews', [])
+    documents.set('/pulls/7/comments', [])
+    const event = (n: number) => ({ n, pull_request: { number: 7 } })
+    const target = "deliver_to: 'github-review:acme/app#7'"
+    const { agent, daemon, id } = await run('reviews', event(1), target)
+    const first = await agent.next()
+    assert.equal(first.prompt, '(you have not reviewed it yet)\n')
+    const comments = [{ path: 'a.ts', line: 2, body: 'Why two?' }]
+    first.answer(`Fine.\n\`\`\`json\n${JSON.stringify({ comments })}\n\`\`\``)
+    assert.equal((await untilFinished(daemon, id)).state, 'done')
+    const { fields } = api.requests.find(({ method }) => method === 'POST') ?? {}
+    const posted = fields as { body: string; comments: readonly { body: string }[] }
+    const own = { id: 5, user: { login: 'door' }, body: posted.comments[0]?.body, path: 'a.ts' }
+    documents.set('/pulls/7/reviews', [
+      { id: 1, body: posted.body, submitted_at: '2026-11-01T10:00:00Z' },
+      { id: 2, body: `${posted.body} Or not.`, submitted_at: '2026-11-01T10:00:01Z' },
+    ])
+    documents.set('/pulls/7/comments', [
+      { ...own, line: 2, created_at: '2026-11-01T10:00:02Z' },
+      { ...own, line: null, original_line: 3, id: 6, created_at: '2026-11-01T10:00:03Z' },
+      { ...comment('ada', '2026-11-02T09:00:00Z', 'Because.'), in_reply_to_id: 5 },
+      comment('eve', '2026-11-02T09:00:00Z', 'No answer.'),
+    ])
+    await deliver(daemon.url, event(2))
+    const second = await agent.next()
+    second.answer('fine')
+    assert.equal(
+      second.prompt,
+      [
+        '2026-11-01 10:00 you\n    Fine.\n',
+        '2026-11-01 10:00 you on a.ts:2\n    Why two?\n',
+        '2026-11-02 09:00 ada answered\n    Because.\n',
+        '2026-11-01 10:00 you on a.ts:3, which has changed since\n    Why two?\n',
+      ].join(''),
+    )
+  })
+
+  it('leaves out earlier reviews that GitHub does not give, and runs', async () => {
+    const event = { pull_request: { number: 7 } }
+    assert.equal(await promptOf('reviews', event), '[left out: GitHub did not give them]\n')
+    assert.match(await promptOf('reviews', {}), /^\(the event is about no pull request/)
+  })
+
   it('says where the event is about nothing of the kind', async () => {
     assert.match(await promptOf('comments', {}), /^\(the event is about no pull request/)
   })

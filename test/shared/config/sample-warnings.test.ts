@@ -103,7 +103,7 @@ describe('warnings of paths that no payload of the sender has', () => {
       const isReview = name === 'github-review'
       const rule = {
         prompt_template: readPrompt(name),
-        ...(isReview && { workspace, context: ['diff'] }),
+        ...(isReview && { workspace, context: ['diff', 'reviews'] }),
       }
       assert.deepEqual(warningsOf(rule, name.split('-')[0]), [], name)
     }

@@ -27,7 +27,7 @@ describe('cli: webhook add github-review', () => {
     const [rule] = webhook?.rules ?? []
     assert.deepEqual(
       [rule?.name, rule?.agentName, rule?.on?.length, rule?.targets[0]?.kind, rule?.context],
-      ['review', 'coder', 4, 'github-review', ['diff']],
+      ['review', 'coder', 4, 'github-review', ['diff', 'reviews']],
     )
     assert.deepEqual([rule?.workspace?.access, rule?.coalesce?.running], ['read', 'cancel'])
     const env = { GITHUB_REVIEW_WEBHOOK_SECRET: 'x' }

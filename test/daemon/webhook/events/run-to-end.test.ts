@@ -20,6 +20,7 @@ describe('the times of a run', () => {
       requireRole: async () => undefined,
       listChange: async () => assert.fail('it has no paths'),
       invoke: async () => ({ text: 'answer', cut: false }),
+      marks: undefined,
       deliver: async () => [],
       events,
       log: {} as Log,

@@ -47,11 +47,11 @@ describe('the context of a rule', () => {
     ],
     'a context that there is not': [
       { webhooks: withPrompt('{{context.dif}}', workspace) },
-      'webhooks.yaml:4:5 webhooks[0].prompt_template: {{context.dif}}: there is no such context: diff, files, commits, failed-logs, comments can be used (did you mean "diff"?)',
+      'webhooks.yaml:4:5 webhooks[0].prompt_template: {{context.dif}}: there is no such context: diff, files, commits, failed-logs, comments, reviews can be used (did you mean "diff"?)',
     ],
     'a context of a list that there is not': [
       { webhooks: withPrompt('x', `${workspace}    context: [dif]\n`) },
-      'webhooks.yaml:6:15 webhooks[0].context[0]: must be diff, files, commits, failed-logs or comments (did you mean "diff"?)',
+      'webhooks.yaml:6:15 webhooks[0].context[0]: must be diff, files, commits, failed-logs, comments or reviews (did you mean "diff"?)',
     ],
     'a context elsewhere than in a prompt': [
       {
