@@ -30,12 +30,18 @@ const words = new Set([
   'body',
   'external_id',
   'output',
+  'variables',
 ])
 
 describe('an answer that is made to reach further', () => {
   let server: TargetServer
   beforeEach(async () => {
-    server = await startTargetServer(json(200, { ok: true, id: '1', result: { message_id: 1 } }))
+    const data = { commentCreate: { comment: { id: '1' } } }
+    const made = { ok: true, id: '1', result: { message_id: 1 }, data }
+    server = await startTargetServer((response, recorded, request) =>
+      // A list of earlier reviews, which is empty.
+      json(200, recorded.method === 'GET' ? [] : made)(response, recorded, request),
+    )
   })
   afterEach(() => server.close())
 
@@ -48,11 +54,13 @@ describe('an answer that is made to reach further', () => {
         discord: { ops: { url_env: 'OPS' } },
         github: { api_url: `${origin}/github` },
         gitlab: { api_url: `${origin}/gitlab` },
+        jira: { api_url: origin, email: 'me@example.com', token_env: 'BOT' },
+        linear: { api_url: origin },
         http: { archive: { url: `${origin}/archive`, secret_env: 'HOOK' } },
       },
       {
         env: { BOT: '123:AAE-token', OPS: `${origin}/api/webhooks/1/token`, HOOK: secret },
-        tokens: { slack: ['xoxp'], github: ['gho'], gitlab: ['glo'] },
+        tokens: { slack: ['xoxp'], github: ['gho'], gitlab: ['glo'], linear: ['lin'] },
         homeFolder,
       },
     )
@@ -82,18 +90,20 @@ describe('an answer that is made to reach further', () => {
     `github-check:acme/door@${'a'.repeat(40)}`,
     'gitlab:acme/door!7',
     'gitlab-review:acme/door!7',
+    'jira:PROJ-7',
+    'linear:ENG-7',
     'http:archive',
   ])
     it(`changes nothing of the request to ${target} but the words in it`, async () => {
       await deliverTo(target, 'an answer')
       const usual = frameOf()
-      assert.equal(usual.length, 1)
+      assert.equal(usual.filter(({ method }) => method !== 'GET').length, 1)
       for (const text of answers) {
         server.requests.length = 0
         const [result] = await deliverTo(target, text)
         assert.equal(result?.state, 'done', text)
         assert.deepEqual(frameOf(), usual, text)
-        const said = JSON.stringify(server.requests[0]?.fields)
+        const said = JSON.stringify(server.requests.at(-1)?.fields)
         if (target.startsWith('slack')) assert.doesNotMatch(said, /<(!\w|@)/, text)
         if (target.startsWith('git')) assert.doesNotMatch(said, /(^|[^\w`])@\w/, text)
         if (target.startsWith('discord')) assert.match(said, /"allowed_mentions":\{"parse":\[\]\}/)
