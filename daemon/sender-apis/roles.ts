@@ -18,7 +18,7 @@ import { findApi } from '../workspace/context/github.ts'
  */
 
 /** Throws `not-allowed` where who started an event may not, or where that is not known. */
-export type RequireRole = (who: WhoRequest, signal: AbortSignal) => Promise<void>
+export type RequireRole = (who: WhoRequest) => Promise<void>
 
 /** As high as `read` is 1; 0 for no role. */
 type Rank = number
@@ -28,6 +28,9 @@ const timeoutMs = 10_000
 const cachedMs = 5 * 60_000
 const maxCached = 1000
 
+/** Events share an answer, so none of them ends the question. */
+const toAsking = (): Asking => ({ signal: new AbortController().signal, timeoutMs })
+
 const toRank = (role: Role): Rank => roles.indexOf(role) + 1
 
 export const createRequireRole = (
@@ -35,31 +38,32 @@ export const createRequireRole = (
   env: NodeJS.ProcessEnv,
   access: Tokens['access'],
 ): RequireRole => {
-  const known = new BoundedMap<string, { readonly rank: Rank; readonly at: number }>(maxCached)
+  const known = new BoundedMap<string, { readonly rank: Promise<Rank>; readonly at: number }>(
+    maxCached,
+  )
   const ask = {
     github: createAskGithub(gateway, env, access),
     gitlab: createAskGitlab(gateway, env, access),
   }
-  return async (who, signal) => {
+  return async (who) => {
     if ('refused' in who) throw notAllowed(who.refused)
     const { provider, repository, person, personId, atLeast, login } = who
     const key = JSON.stringify([provider, repository, person, personId, login])
     const before = known.get(key)
-    let rank = before && performance.now() - before.at < cachedMs ? before.rank : undefined
+    const isNew = !before || performance.now() - before.at >= cachedMs
+    const asked = isNew ? ask[provider](who, toAsking()) : before.rank
+    if (isNew) known.set(key, { rank: asked, at: performance.now() })
     const name = toPlainLine(person)
     const place = toPlainLine(repository)
-    if (rank === undefined)
-      try {
-        rank = await ask[provider](who, { signal, timeoutMs })
-        // What is not known is asked again.
-        known.set(key, { rank, at: performance.now() })
-      } catch (error) {
-        if (!(error instanceof DoorwardError)) throw error
-        const way = error.hint === undefined ? '' : ` (${error.hint})`
-        throw notAllowed(
-          `it is not known whether ${name} has the role ${atLeast} in ${place}: ${error.message}${way}`,
-        )
-      }
+    const rank = await asked.catch((error: unknown) => {
+      // What is not known is asked again.
+      if (known.get(key)?.rank === asked) known.delete(key)
+      if (!(error instanceof DoorwardError)) throw error
+      const way = error.hint === undefined ? '' : ` (${error.hint})`
+      throw notAllowed(
+        `it is not known whether ${name} has the role ${atLeast} in ${place}: ${error.message}${way}`,
+      )
+    })
     if (rank < toRank(atLeast))
       throw notAllowed(
         `${name} has ${rank === 0 ? 'no role' : `the role ${roles[rank - 1]}`} in ${place}, and who is ${atLeast}`,

@@ -18,6 +18,8 @@ import { createAskGithub } from '../workspace/context/github.ts'
 import type { Workspaces } from '../workspace/workspaces.ts'
 import { type CompiledWebhook, webhooksByPath } from './compiled-webhook.ts'
 import { type Ask, createAsk } from './events/ask.ts'
+import { createAcknowledge } from './signs/acknowledge.ts'
+import { Signs } from './signs/signs.ts'
 import { type RunEvent, type RunEventParts, createRunEvent } from './events/runner.ts'
 
 /**
@@ -44,7 +46,7 @@ export type Engine = {
 /** What all engines of a daemon share: a change of the configuration does not replace it. */
 export type EngineServices = Omit<
   RunEventParts,
-  'invoke' | 'deliver' | 'prepareWorkspace' | 'askGithub' | 'listChange' | 'requireRole'
+  'invoke' | 'deliver' | 'prepareWorkspace' | 'askGithub' | 'listChange' | 'requireRole' | 'signs'
 > & {
   readonly home: Home
   /** Runs the programs of agents. */
@@ -102,7 +104,12 @@ export const createEngine = (
     byPath,
     nearest: nearestByPath(byPath),
     maxBodyBytes: server.body_limit,
-    runEvent: createRunEvent({ ...parts, ...askParts, deliver }),
+    runEvent: createRunEvent({
+      ...parts,
+      ...askParts,
+      deliver,
+      signs: new Signs(createAcknowledge(config.gateway, env, access)),
+    }),
     ask: createAsk(askParts),
     senders: () => createSenders(senderParts),
   }

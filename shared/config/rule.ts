@@ -55,6 +55,8 @@ export type Rule = {
   readonly who?: Who
   /** Bots that may start it nevertheless. */
   readonly allowedBots?: readonly string[]
+  /** Undefined for the default, which depends on the event. */
+  readonly acknowledge?: boolean
   readonly workspace: WorkspaceSettings | undefined
   /** What `{{context.<name>}}` of the prompt can be. */
   readonly context: readonly ContextName[]
@@ -324,6 +326,7 @@ export const toRule = (
     values: getValues(entry, agent),
     paths: only || ignored.length > 0 ? { only, ignored } : undefined,
     ...(entry.who !== undefined && { who: entry.who }),
+    ...(entry.acknowledge !== undefined && { acknowledge: entry.acknowledge }),
     ...(entry.allowed_bots && { allowedBots: entry.allowed_bots }),
     workspace,
     context,

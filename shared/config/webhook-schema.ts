@@ -77,6 +77,12 @@ const ruleFields = {
   allowed_bots: allowedBotsSchema
     .optional()
     .describe('Bots that may start it, where who is not anyone. Default: none.'),
+  acknowledge: z
+    .boolean()
+    .optional()
+    .describe(
+      'Whether the comment or message that starts it gets 👀 until it has ended: at GitHub, Slack and Telegram. Default: true for comments at GitHub, else false.',
+    ),
   workspace: workspaceSchema
     .optional()
     .describe('The code that the agent sees: a commit of a repository, checked out for each run.'),
@@ -235,6 +241,7 @@ export const webhookSchema = z
     paths_ignore: ruleFields.paths_ignore,
     who: ruleFields.who,
     allowed_bots: ruleFields.allowed_bots,
+    acknowledge: ruleFields.acknowledge,
     workspace: ruleFields.workspace,
     context: ruleFields.context,
     context_limit: ruleFields.context_limit,

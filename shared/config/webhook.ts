@@ -191,7 +191,14 @@ const checkRule = (
 ): void => {
   const report = (field: keyof RuleEntry, reason: string, hint?: string) =>
     at([...placeOf(field), field], reason, hint)
-  checkWho(fields, getFacts(fields.signature_scheme).name, report)
+  const { name: scheme } = getFacts(fields.signature_scheme)
+  if (fields.acknowledge === true && !acknowledged.includes(scheme))
+    report(
+      'acknowledge',
+      `nothing is marked at a sender of signature_scheme ${scheme}`,
+      'remove it',
+    )
+  checkWho(fields, scheme, report)
   for (const field of ['agent', 'prompt_template'] as const)
     if (fields[field] === undefined)
       report(
@@ -234,6 +241,9 @@ const checkRule = (
       'remove it, or write github-check:<owner>/<repo>@<commit> in deliver_to',
     )
 }
+
+/** Senders whose messages take reactions. */
+const acknowledged = ['github', 'slack', 'telegram']
 
 const checkNames = (
   rules: NonNullable<WebhookEntry['rules']>,

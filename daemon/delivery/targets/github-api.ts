@@ -19,7 +19,7 @@ const maxResponseBytes = 16 * 1024 * 1024
 type RequestOptions = {
   /** Sends this, by POST unless `method` says otherwise; without it the request only reads. */
   readonly body?: object
-  readonly method?: 'PATCH' | 'PUT'
+  readonly method?: 'PATCH' | 'PUT' | 'DELETE'
   /** Statuses that the caller handles: they do not throw. */
   readonly handles?: readonly number[]
 }

@@ -18,14 +18,14 @@ export const createTelegram = (
   // core.telegram.org/bots/api#getme
   check: async (_, asking) =>
     withToken(token, async (botToken) => {
-      const url = toUrl(apiUrl, botToken, 'getMe')
+      const url = toTelegramUrl(apiUrl, botToken, 'getMe')
       const response = await requestTarget(url, { target: telegram, attempt: asking })
       check(response)
       return response
     }),
   send: async ({ address, text }, attempt) =>
     withToken(token, async (botToken) => {
-      const url = toUrl(apiUrl, botToken, 'sendMessage')
+      const url = toTelegramUrl(apiUrl, botToken, 'sendMessage')
       const converted = telegramText(text)
       // Telegram rejects empty messages: show the fences of an empty code block.
       const formatted = converted.text.trim() === '' ? { text, entities: [] } : converted
@@ -72,7 +72,7 @@ const toMessage = ({ json }: TargetResponse): Sent['made'] => {
   return { what: 'message', url: `https://t.me/${chat}/${number}` }
 }
 
-const toUrl = (apiUrl: string, botToken: string, method: string): URL => {
+export const toTelegramUrl = (apiUrl: string, botToken: string, method: string): URL => {
   // Any other form could change the path or the host.
   if (!/^[\w:-]+$/.test(botToken)) throw new TokenRefused()
   return new URL(`${apiUrl}/bot${botToken}/${method}`)

@@ -16,6 +16,7 @@ import type { ReadDelivery } from '../read-delivery.ts'
 import { type PathsRequest, toPathsRequest } from '../rules/changes.ts'
 import { toWhoRequest, type WhoRequest } from '../rules/who.ts'
 import { type Coalesced, describeEmptyKey, toCoalesced, toUpdateKey } from '../rules/groups.ts'
+import { type SeenRequest, toSeenRequest } from '../signs/request.ts'
 import { describeSubject } from './subject.ts'
 import { expandTargets } from '../targets.ts'
 import type { KeptPayload } from './kept-payloads.ts'
@@ -35,6 +36,8 @@ export type AcceptedEvent = {
   readonly paths?: PathsRequest | undefined
   /** What who started it has to be. */
   readonly who?: WhoRequest | undefined
+  /** What shows at the sender that it runs. */
+  readonly seen?: SeenRequest | undefined
   /** The code that its agent sees. */
   readonly workspace?: WorkspaceRequest | undefined
   /** What its prompt has places for. */
@@ -80,6 +83,7 @@ export const createEvent = (rule: CompiledRule, read: ReadDelivery): AcceptedEve
     context,
     paths: toPathsRequest(rule, scope),
     who: toWhoRequest(rule, read),
+    seen: toSeenRequest(rule, read),
     workspace: rule.workspace && expandWorkspace(rule.workspace, scope),
     targets: expandTargets(rule.targets, scope),
     updateKey: rule.update ? toUpdateKey(rule, coalesced) : undefined,

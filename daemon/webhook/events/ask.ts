@@ -58,7 +58,7 @@ export const createAsk =
   async (asked) => {
     const { event, signal } = asked
     const { agentName, agent } = event.webhook
-    if (event.who) await parts.requireRole(event.who, signal)
+    if (event.who) await parts.requireRole(event.who)
     if (event.workspace) return askWithCode(parts, asked, event.workspace)
     if (event.paths) await requirePaths(event.paths, undefined, parts.listChange, signal)
     const question = toQuestion(asked, event.prompt)

@@ -2,12 +2,13 @@ import type { EventRecord, Stage } from '../../../shared/api.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { currentStage } from '../../../shared/event-stages.ts'
 import type { SeenCode } from '../../delivery/sender.ts'
-import { type Detail, type EventChanges, newEventId } from '../../events/event-record.ts'
+import { type Detail, type EventChanges, isFinal, newEventId } from '../../events/event-record.ts'
 import type { Job, Queue } from '../../queue/queue.ts'
 import { cancelled, isCancelled } from '../../util/concurrency.ts'
 import type { SeenDeliveries } from '../dedupe.ts'
 import type { RunBudgets } from '../rules/budgets.ts'
 import type { Coalesced, EventGroups, Replacement } from '../rules/groups.ts'
+import type { Signs } from '../signs/signs.ts'
 import { hasNoWayOut, waitingAgain, waitingFor } from '../targets.ts'
 import type { AcceptedEvent, RetryableEvents } from './accepted-event.ts'
 import { createRunToEnd, failedEnd, type RunToEndParts } from './run-to-end.ts'
@@ -54,11 +55,12 @@ export type RunEventParts = RunToEndParts & {
   readonly kept: RetryableEvents<AcceptedEvent>
   readonly groups: EventGroups
   readonly budgets: RunBudgets
+  readonly signs: Signs
 }
 
 /** Runs agents and delivers their answers, with one configuration. */
 export const createRunEvent = (parts: RunEventParts): RunEvent => {
-  const { queue, events, deliveries, kept, groups } = parts
+  const { queue, events, deliveries, kept, groups, signs } = parts
   const groupActions = {
     cancel: (id: string) => void queue.cancel(id),
     trigger: () => queue.trigger(),
@@ -68,17 +70,20 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
   const join = (id: string, { receivedAt, coalesced }: AcceptedEvent): void => {
     if (coalesced) groups.join(id, receivedAt, coalesced, groupActions)
   }
-  /** An event of which is asked who started it replaces no other until that is known. */
+  /** An event of which is asked who started it replaces no other, and shows nothing, until that is known. */
   const joinWhenAllowed = async (id: string, event: AcceptedEvent): Promise<void> => {
-    const { coalesced, who } = event
-    if (!coalesced || !who) {
+    const { coalesced, who, seen } = event
+    if (!who || !(coalesced || seen)) {
       join(id, event)
+      signs.begin(id, event)
       return
     }
     asking.add(id)
     try {
-      await parts.requireRole(who, new AbortController().signal)
-      if (events.record(id)?.state === 'queued') join(id, event)
+      await parts.requireRole(who)
+      const { state = 'dropped' } = events.record(id) ?? {}
+      if (state === 'queued') join(id, event)
+      if (!isFinal(state)) signs.begin(id, event)
     } catch {
       // It is asked again when it runs, and ends so.
     } finally {
@@ -96,6 +101,7 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
     if (delivery && deliveries.eventFor(delivery, now) === undefined)
       deliveries.remember(delivery, id, now)
     kept.keep(id, event)
+    signs.begin(id, event)
   }
   const add = (id: string, event: AcceptedEvent): void => {
     const { receivedAt, known, prompt, targets, detail, delivery } = event
@@ -165,12 +171,13 @@ const createToJob = (
   parts: RunEventParts,
   asking: ReadonlySet<string>,
 ): ((id: string, event: AcceptedEvent, answer?: string, accepted?: () => void) => Job) => {
-  const { events, deliveries, kept, groups, budgets, log } = parts
+  const { events, deliveries, kept, groups, budgets, signs, log } = parts
   const runToEnd = createRunToEnd(parts)
   return (id, event, answer, accepted) => {
     const { webhook, known, prompt, payload, coalesced, delivery } = event
     const queuedAt = performance.now()
     let isOver = false
+    let ending: Promise<void> | undefined
     let latest = event
     const change = (changes: EventChanges, texts?: Detail) => {
       if (!isOver) events.update(id, changes, texts)
@@ -183,6 +190,7 @@ const createToJob = (
     const end = (changes: EventChanges) => {
       change(changes)
       isOver = true
+      ending = signs.end(id)
       // The sender may deliver it again, and then it runs.
       if (delivery)
         if (isForSender(changes)) deliveries.forget(delivery, id)
@@ -227,9 +235,11 @@ const createToJob = (
         if (coalesced) change({ detail: undefined })
         const run = { id, event, answer, queuedMs, signal, change, saw, agentIsDone }
         const outcome = await runToEnd(run)
+        const note = await signs.noteOf(id)
         if (isOver) return
         const wasCancelled = outcome.state === 'failed' && isCancelled(signal)
-        finish(outcome, wasCancelled, signal.aborted)
+        finish(addNote(outcome, note), wasCancelled, signal.aborted)
+        await ending
       },
       fail: (error, why) => finish(failedEnd('agent', error), why === cancelled, false),
       drop: (why) => {
@@ -249,6 +259,11 @@ const createToJob = (
     }
   }
 }
+
+const addNote = (outcome: EventChanges, note: string | undefined): EventChanges =>
+  note === undefined
+    ? outcome
+    : { ...outcome, detail: outcome.detail === undefined ? note : `${outcome.detail}; ${note}` }
 
 /** True where the sender may deliver an event again, and then it runs; one that was replaced is settled. */
 const isForSender = ({ state }: EventChanges): boolean => state !== 'done' && state !== 'filtered'
