@@ -206,6 +206,14 @@ describe('slack:reply', () => {
       },
       `webhooks.yaml:8:20 webhooks[0].rules[1].deliver_to: ${refusal}`,
     ],
+    'an answer to Linear by the rule of another sender': [
+      { webhooks: webhook('    signature_scheme: github\n    deliver_to: linear:reply\n') },
+      'webhooks.yaml:6:5 webhooks[0].deliver_to: linear:reply answers where an event of Linear came from (write signature_scheme: linear, or name an issue)',
+    ],
+    'an answer to Jira without its settings': [
+      { webhooks: webhook('    signature_scheme: jira\n    deliver_to: jira:reply\n') },
+      'webhooks.yaml:6:5 webhooks[0].deliver_to: targets.jira.api_url, targets.jira.email, targets.jira.token_env missing in gateway.yaml (write the URL of your site at Jira Cloud, the mail address of your account, and the variable with its API token)',
+    ],
   })
 })
 
