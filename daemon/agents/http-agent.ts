@@ -27,7 +27,14 @@ export type Question = {
   /** The sender's id of the delivery, if it has one. */
   readonly deliveryId?: string | undefined
   /** The code that a program sees. */
-  readonly workspace?: { readonly path: string; readonly access: 'read' | 'write' } | undefined
+  readonly workspace?:
+    | {
+        readonly path: string
+        readonly access: 'read' | 'write'
+        /** `owner/name`, for the token of a bot. */
+        readonly repository?: string | undefined
+      }
+    | undefined
   /** For an agent with `event_file`: the payload as JSON. */
   readonly payload?: Buffer | undefined
   /** Called before its program starts. */

@@ -4,6 +4,7 @@ import { type Answer, cutText, cutTo, toAgentError } from './answer.ts'
 import { runCli } from './cli-agent.ts'
 import { askHttp, type Question } from './http-agent.ts'
 import { askOpenAi } from './openai-agent.ts'
+import type { TokenRequest } from '../oauth/dependencies.ts'
 import type { RunProcess } from './orphans.ts'
 import { withEventFile } from './workspace.ts'
 import {
@@ -30,7 +31,7 @@ type InvokeParts = {
   /** Returns an access token of the broker; `asker` appears in the log. */
   readonly access: (
     provider: string,
-    request: { readonly minValidityMs: number; readonly asker: string },
+    request: Pick<TokenRequest, 'minValidityMs' | 'repository' | 'permissions' | 'asker'>,
   ) => Promise<{ readonly accessToken: string }>
 }
 
@@ -38,10 +39,13 @@ type InvokeParts = {
 export const createInvoke =
   ({ env, homeFolder, run, access }: InvokeParts): Invoke =>
   async (name, agent, question, signal) => {
-    const { prompt } = question
+    const { prompt, workspace, confined, used } = question
+    const ofBot = {
+      repository: workspace?.repository,
+      ...('permissions' in agent && { permissions: agent.permissions }),
+    }
     const getToken: RunContext['getToken'] = async (provider, minValidityMs) =>
-      (await access(provider, { minValidityMs, asker: `agent ${name}` })).accessToken
-    const { workspace, confined, used } = question
+      (await access(provider, { ...ofBot, minValidityMs, asker: `agent ${name}` })).accessToken
     const variables = toVariables(question)
     const context = { env, homeFolder, run, getToken, signal, variables, workspace, confined, used }
     switch (agent.kind) {

@@ -188,3 +188,9 @@ export const toRepositoryName = (url: string): string | undefined => {
   const [, name] = /^\/([^/]+\/[^/]+?)(?:\.git)?$/.exec(new URL(url).pathname) ?? []
   return name
 }
+
+/** `owner/name` of a repository as a rule names it: so, or by its address; undefined for a folder. */
+export const findRepositoryName = (repo: string): string | undefined => {
+  if (/^[^/:]+\/[^/]+$/.test(repo)) return repo
+  return URL.canParse(repo) ? toRepositoryName(repo) : undefined
+}

@@ -46,6 +46,15 @@ const programCommon = {
     .describe(
       'Added to the clean environment: a value, env:NAME for a variable of doorward, or oauth:<provider> (oauth:github@work for an account) for a fresh access token.',
     ),
+  permissions: z
+    .record(
+      z.string().regex(/^[a-z_]{1,50}$/, 'not a permission of GitHub'),
+      z.enum(['read', 'write']),
+    )
+    .optional()
+    .describe(
+      "What the token of a bot in env may do in the rule's repository, such as contents: write. Default contents: read.",
+    ),
   proxy_env: z
     .boolean()
     .optional()

@@ -78,6 +78,8 @@ export type ConnectOptions = Pick<
   'path' | 'agent' | 'on' | 'deliverTo' | 'prompt'
 > & {
   readonly poll?: boolean
+  /** A bot of one's own, with one hook for all its repositories. */
+  readonly asBot?: boolean
   /** Stripe: the variable with its key. */
   readonly keyEnv?: string
 }

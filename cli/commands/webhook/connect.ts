@@ -35,10 +35,11 @@ const route = '/webhooks/hooks'
 export const connectWebhook = async (
   context: Context,
   [given = '', name = '']: readonly string[],
-  { poll: wantsPoll, keyEnv, ...options }: ConnectOptions,
+  { poll: wantsPoll, keyEnv, asBot, ...options }: ConnectOptions,
 ): Promise<void> => {
   const { terminal } = context
   const provider = parseProvider(given)
+  if (asBot) return connectBot(context, provider, name)
   if (provider === 'stripe') {
     if (name !== '') throw new DoorwardError('usage', 'stripe has no repository: leave it out')
     const { connectStripe } = await import('./connect-stripe.ts')
@@ -79,6 +80,20 @@ export const connectWebhook = async (
   else for (const line of reportLines(report)) terminal.print(line)
   const failure = findFailure(report)
   if (failure) throw failure
+}
+
+/** One hook for all repositories of the bot that is made, in place of one for this repository. */
+const connectBot = async (
+  context: Context,
+  provider: SourceProvider,
+  name: string,
+): Promise<void> => {
+  if (provider !== 'github') throw new DoorwardError('usage', '--as-bot is for github only')
+  const repository = name === '' ? undefined : parseRepository(provider, name)
+  const { createBot } = await import('../bot/create.ts')
+  await createBot(context, [], { browser: true })
+  const limit = repository === undefined ? '' : ` --repo ${repository}`
+  context.terminal.say(`next: doorward webhook add github-review${limit}`)
 }
 
 type Report = ConnectedHook &

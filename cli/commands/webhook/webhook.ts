@@ -51,6 +51,7 @@ export const addWebhookCommands = (webhook: Command): void => {
     .option('--deliver-to <target>', 'where the answer goes; repeatable', listed)
     .option('--prompt <text>', 'the prompt (default: that of webhook add)')
     .option('--poll', 'read the deliveries from GitHub or Stripe: needs no public address')
+    .option('--as-bot', 'github: make a bot, with one hook for all its repositories')
     .option('--key-env <name>', 'stripe: variable with its key (default: STRIPE_API_KEY)')
     .action(run(async () => (await import('./connect.ts')).connectWebhook))
   webhook

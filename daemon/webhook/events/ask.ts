@@ -11,7 +11,7 @@ import { type ListChange, requirePaths } from '../../workspace/context/changed-f
 import { fillContexts } from '../../workspace/context/context.ts'
 import type { AskGithub } from '../../workspace/context/github.ts'
 import { readHunks } from '../../workspace/context/hunks.ts'
-import type { WorkspaceRequest } from '../../workspace/request.ts'
+import { findRepositoryName, type WorkspaceRequest } from '../../workspace/request.ts'
 import { RunClock } from '../../workspace/run-clock.ts'
 import type { RequireRole } from '../../sender-apis/roles.ts'
 import type { Workspace, PrepareWorkspace } from '../../workspace/workspaces.ts'
@@ -90,7 +90,8 @@ const askWithCode = async (
     if (event.context)
       asked.had({ promptSize: Buffer.byteLength(prompt), context: contexts }, prompt)
     clock.begin('agent')
-    const code = { path: workspace.path, access: request.access }
+    const repository = findRepositoryName(request.repo)
+    const code = { path: workspace.path, access: request.access, repository }
     const question = { ...toQuestion(asked, prompt), workspace: code }
     const limited = { ...agent, timeout: clock.leftMs() }
     const answer = await invoke(agentName, limited, question, signal)

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { readFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'mocha'
 import type { EventRecord } from '../../../shared/api.ts'
@@ -95,6 +95,39 @@ describe('a bot that reviews', () => {
       assert.deepEqual(minted?.permissions, { contents: 'read' })
     }
     assert.ok(scene.git.logins.length > 0)
+  })
+
+  it('gives an agent a token of its repository, which reads unless the agent may more', async () => {
+    const agents = join(daemon.home.config, 'agents.yaml')
+    const printToken = JSON.stringify([process.execPath, '-e', 'console.log(process.env.T)'])
+    const helper = (permissions: string) =>
+      `  helper: { kind: command, sandbox: 'off', command: ${printToken}, env: { T: 'oauth:github@reviewer' }${permissions} }\n`
+    const before = await readFile(agents, 'utf8')
+    const hooks = join(daemon.home.config, 'webhooks.yaml')
+    const rule = `      - { name: help, on: push, agent: helper, prompt_template: x, workspace: { repo: acme/door, ref: main } }\n`
+    await writeFile(
+      agents,
+      `agents:\n${helper('')}${before.replace('agents: { ', '  ').replace(/ }\n$/, '\n')}`,
+    )
+    await writeFile(hooks, `${await readFile(hooks, 'utf8')}${rule}`)
+    for (const [more, permissions] of [
+      ['', { contents: 'read' }],
+      [', permissions: { issues: read }', { issues: 'read' }],
+    ] as const) {
+      const now = await readFile(agents, 'utf8')
+      await writeFile(agents, now.replace(/ {2}helper: .*\n/, helper(more)))
+      await daemon.client.post('/daemon/reload')
+      await apps.happen('reviewer', 'push', {
+        ref: 'refs/heads/main',
+        commits: [],
+        repository: { full_name: 'acme/door' },
+      })
+      await daemon.client.get('/events/missed?fresh=true')
+      const { events } = await daemon.client.get<{ events: EventRecord[] }>('/events?limit=5')
+      const event = events.find((one) => one.rule === 'help')
+      const { result = '', detail } = await untilFinished(daemon, event?.id ?? '')
+      assert.deepEqual(mintedOf(result.trim())?.permissions, permissions, `${detail} ${result}`)
+    }
   })
 
   it('is what its doctor looks for: no login of its owner', async () => {

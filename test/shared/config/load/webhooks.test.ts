@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
+import { ruleSchema } from '../../../../shared/config/webhook-schema.ts'
 import { collectWarnings } from '../../../../shared/config/warnings.ts'
 import { findUnknownEvent } from '../../../../shared/signatures/sender-events.ts'
 import { check, linesOf, refuses, webhook } from '../../../support/daemon/config-files.ts'
@@ -307,7 +308,7 @@ describe('rules of a webhook', () => {
           '      - { name: a, agent: echo, prompt_template: x, secret_env: X, deliver_to: lg }\n',
         ),
       },
-      'webhooks.yaml:5:53 webhooks[0].rules[0].secret_env: unknown key (known: name, on, agent, prompt_template, filter, paths, paths_ignore, workspace, context, context_limit, deliver_to, update, check_name, allow_files, allow_workflows, commit, pull_request, event_text, max_value_length, accept_risk, title, coalesce, max_runs)',
+      `webhooks.yaml:5:53 webhooks[0].rules[0].secret_env: unknown key (known: ${Object.keys(ruleSchema.shape).join(', ')})`,
       'webhooks.yaml:5:68 webhooks[0].rules[0].deliver_to: unknown target "lg" (did you mean "log"?)',
     ],
     'update without a comment that it could edit': [
