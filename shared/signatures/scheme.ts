@@ -28,6 +28,7 @@ export type HandshakeKind =
   | 'terraform'
   | 'trello'
   | 'twitch'
+  | 'websub'
   | 'woocommerce'
   | 'xero'
   | 'zoom'

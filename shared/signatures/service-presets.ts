@@ -1,5 +1,5 @@
 import { each } from '../paths.ts'
-import { overBody, standardWebhooks } from './form.ts'
+import { type MacAlgorithm, overBody, type SignatureForm, standardWebhooks } from './form.ts'
 import type { SchemeFacts } from './scheme.ts'
 
 /*
@@ -38,7 +38,29 @@ const linkedin = {
   signs: ['hmacsha256=', '{body}'],
 } as const
 
+/** A hub chooses the algorithm, and names it. */
+const websub = (algorithm: MacAlgorithm) =>
+  ({
+    ...overBody,
+    header: 'x-hub-signature',
+    algorithm,
+    prefix: `${algorithm}=`,
+    byPrefix: true,
+  }) as const satisfies SignatureForm
+
 export const servicePresets = {
+  websub: {
+    title: 'a hub of WebSub, such as that of YouTube',
+    secretIs: 'the hub.secret that the hub is given',
+    where: 'the request to the hub: hub.callback and hub.secret',
+    makesSecret: true,
+    forms: [websub('sha512'), websub('sha256'), websub('sha1')],
+    deliveryId: { headers: [] },
+    handshake: 'websub',
+    bodyType: 'xml',
+    emptyReply: true,
+    source: 'https://www.w3.org/TR/websub/',
+  },
   x: {
     title: 'X',
     secretIs: 'the API Key Secret (consumer secret) of the app',

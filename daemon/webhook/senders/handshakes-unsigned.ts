@@ -95,6 +95,23 @@ const kinds: {
       return { status: 'challenge', detail, reply: { type: 'application/json', text } }
     },
   },
+  /**
+   * WebSub section 5.3. Any client can ask a hub to end a subscription, so only one that begins is confirmed: an
+   * owner who wants to end it lets it expire.
+   */
+  websub: {
+    method: 'GET',
+    find: ({ url, webhook }) => {
+      const mode = parameter(url, 'hub.mode')
+      const text = parameter(url, 'hub.challenge')
+      requireSecret(webhook.verifier)
+      if (mode === 'denied') {
+        const detail = 'the hub has ended or refused the subscription: subscribe again'
+        return { status: 'ping', detail, reply: { text: '' } }
+      }
+      return mode === 'subscribe' && text !== undefined ? echo('a hub of WebSub', text) : undefined
+    },
+  },
   /** Dropbox's docs, "Webhooks". */
   dropbox: {
     method: 'GET',

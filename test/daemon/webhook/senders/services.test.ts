@@ -176,6 +176,25 @@ describe('a delivery of a service', () => {
     accept('linkedin', { ...linkedin, headers: { 'x-li-signature': value } })
   })
 
+  it('by a hub of WebSub is accepted by each algorithm of its own, and by no other', () => {
+    const body = '<feed><entry><id>yt:video:1</id></entry></feed>'
+    const sent = (name: string, algorithm = name) => {
+      const digest = createHmac(algorithm, 'hub-secret').update(body).digest('hex')
+      return { secret: 'hub-secret', body, headers: { 'x-hub-signature': `${name}=${digest}` } }
+    }
+    for (const algorithm of ['sha1', 'sha256', 'sha512']) accept('websub', sent(algorithm))
+    for (const [name, algorithm] of [
+      ['sha1', 'sha256'],
+      ['sha512', 'sha256'],
+      ['md5', 'md5'],
+      ['', 'sha1'],
+    ] as const)
+      assert.throws(() => accept('websub', sent(name, algorithm)), refused)
+    const doubled = `sha256=x,${sent('sha1').headers['x-hub-signature']}`
+    const other = { ...sent('sha1'), headers: { 'x-hub-signature': doubled } }
+    assert.throws(() => accept('websub', other), refused)
+  })
+
   it('by Adyen is refused when one of its items is not signed, or has other fields', () => {
     const { adyen } = deliveries
     assert.ok(adyen)
@@ -373,6 +392,10 @@ describe('a test of an address by a service', () => {
       challengeResponse: mac('s', code).digest('hex'),
     })
     assert.equal(ask('nylas', 's', '?challenge=a-b'), 'a-b')
+    const hub = '?hub.challenge=a1&hub.topic=https%3A%2F%2Fexample.com%2Ffeed&hub.mode='
+    assert.equal(ask('websub', 's', `${hub}subscribe`), 'a1')
+    assert.equal(ask('websub', 's', `${hub}denied`), '')
+    assert.equal(ask('websub', 's', `${hub}unsubscribe`), undefined)
     const strava = '?hub.mode=subscribe&hub.challenge=15f7d1a91c1f40f8&hub.verify_token='
     assert.equal(ask('strava', 's', `${strava}mine`), '{"hub.challenge":"15f7d1a91c1f40f8"}')
     assert.throws(() => ask('strava', 's', `${strava}other`), refused)
