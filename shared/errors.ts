@@ -88,6 +88,7 @@ export const errorStatuses = {
   'token-file-insecure': 409,
   'keychain-unavailable': 409,
   // bots
+  'bot-exists': 409,
   'bot-not-found': 404,
   'bot-not-installed': 409,
   'bot-refused': 502,

@@ -9,6 +9,7 @@ import { syncFolder, writeFileAtomic } from '../../shared/home/files.ts'
 import { readSecretFile } from '../../shared/home/home.ts'
 import { openTokenFile, type TokenHome } from '../oauth/tokens/keychain.ts'
 import { isSealed } from '../oauth/tokens/sealed-file.ts'
+import { tokenProviders } from '../oauth/tokens/token-store.ts'
 
 /**
  * A GitHub App of the owner, in `clients/github@<slug>.json`, 0600, sealed as token files are. It belongs to
@@ -72,6 +73,10 @@ export const readBot = async (home: TokenHome, slug: string): Promise<BotRecord 
     about: { provider: toBotLogin(slug) },
   })
 }
+
+/** True where a bot, or a login of a person, has this name: their files have the same one. */
+export const isTaken = async (home: TokenHome, slug: string): Promise<boolean> =>
+  existsSync(toPath(home, slug)) || (await tokenProviders(home)).includes(toBotLogin(slug))
 
 /** Throws `home-unusable`. */
 export const writeBot = async (home: TokenHome, record: BotRecord): Promise<void> => {

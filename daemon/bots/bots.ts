@@ -11,12 +11,14 @@ import type { AccessToken, StatusProblem } from '../../shared/api.ts'
 import { DoorwardError, toStatusProblem } from '../../shared/errors.ts'
 import { replaceSecret } from '../../shared/home/init-home.ts'
 import { withConfigLock } from '../../shared/home/lock.ts'
+import { toGitOrigin } from '../delivery/targets/github-api.ts'
 import type { OAuthDependencies, TokenRequest } from '../oauth/dependencies.ts'
 import type { CallbackServer } from '../oauth/login/callback-server.ts'
 import { findProvider } from '../oauth/providers/providers.ts'
 import { parsePrivateKey, requestAsApp, requestWithToken } from './app-api.ts'
 import {
   type BotRecord,
+  isTaken,
   listBots,
   parseBotName,
   readBot,
@@ -60,6 +62,7 @@ export class Bots {
       apiUrl: () => findProvider('github', gateway).apiUrl ?? githubApiUrl,
       publicUrl: () => gateway.server.public_url,
       callbackPort: () => gateway.oauth.callback_port,
+      isTaken: async (slug) => isTaken(parts.dependencies.home, slug),
       keep: (bot) => this.#keep(bot),
       signal: parts.signal,
       ...(loginTimeoutMs !== undefined && { timeoutMs: loginTimeoutMs }),
@@ -73,12 +76,14 @@ export class Bots {
     return slug === undefined ? undefined : readBot(this.#parts.dependencies.home, slug)
   }
 
-  /** A token for one repository. Throws `repository-needed`, `bot-not-installed`, `bot-refused`. */
-  async access(
-    bot: BotRecord,
-    { repository, permissions = leastPermissions, minValidityMs, asker }: TokenRequest,
-  ): Promise<AccessToken> {
+  /**
+   * A token for one repository. Throws `config-invalid` where it would go to another server than the bot's,
+   * `repository-needed`, `bot-not-installed`, `bot-refused`.
+   */
+  async access(bot: BotRecord, request: TokenRequest): Promise<AccessToken> {
+    const { repository, permissions = leastPermissions, minValidityMs, asker } = request
     const provider = toBotLogin(bot.slug)
+    requireOwnServer(bot, request)
     const { announce, count } = this.#parts.dependencies
     if (repository === undefined)
       throw new DoorwardError(
@@ -112,6 +117,16 @@ export class Bots {
       if (record) bots.push(toSummary(record))
     }
     return bots
+  }
+
+  /** Throws `bot-exists` for the login of a bot: another login of that name would take its file. */
+  async refuseLogin(login: string): Promise<void> {
+    const slug = login.includes('@') ? parseBotName(login) : undefined
+    if (slug === undefined || !(await listBots(this.#parts.dependencies.home)).includes(slug))
+      return
+    throw new DoorwardError('bot-exists', `${login} is a bot, and no login of a person`, {
+      hint: `doorward bot remove ${slug} forgets the bot; a login needs another name after --as`,
+    })
   }
 
   /** The bot as GitHub has it now. */
@@ -224,6 +239,15 @@ export class Bots {
 
   async #keep({ record, secret }: NewBot): Promise<BotSummary> {
     const { home, log } = this.#parts.dependencies
+    // The key of another bot, or the client of a login, would be lost.
+    if (await isTaken(home, record.slug))
+      throw new DoorwardError(
+        'bot-exists',
+        `github made ${record.slug}, and there is a bot or a login github@${record.slug} here: the new App is not kept`,
+        {
+          hint: `delete it under Advanced at ${record.settingsUrl}, then: doorward bot create github --name ANOTHER`,
+        },
+      )
     await writeBot(home, record)
     if (secret !== undefined) await this.#keepSecret(record.slug, secret)
     log.info({ provider: toBotLogin(record.slug) }, 'a bot was made')
@@ -270,6 +294,28 @@ export class Bots {
     )
     return { account, isSuspended, isAll, repositories }
   }
+}
+
+/** A token of a bot goes to the server that made the bot, whatever gateway.yaml says later. */
+const requireOwnServer = (
+  { slug, apiUrl }: BotRecord,
+  { apiUrl: api, gitOrigin }: TokenRequest,
+): void => {
+  const own = toGitOrigin(apiUrl)
+  const isOther = (api !== undefined && toGitOrigin(api) !== own) || (gitOrigin ?? own) !== own
+  if (!isOther) return
+  const { host } = new URL(api ?? gitOrigin ?? own)
+  throw new DoorwardError(
+    'config-invalid',
+    `the bot ${slug} is at ${new URL(own).host}: ${host} gets no token of it`,
+    {
+      hint:
+        api === undefined
+          ? `name a login for ${host}: doorward config edit gateway`
+          : `set targets.github.api_url to ${apiUrl}, or name another login: doorward config edit gateway`,
+      about: { provider: toBotLogin(slug) },
+    },
+  )
 }
 
 const toSummary = (bot: BotRecord): BotSummary => ({

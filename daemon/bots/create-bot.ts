@@ -35,6 +35,8 @@ type CreationParts = {
   readonly apiUrl: () => string
   readonly publicUrl: () => string | undefined
   readonly callbackPort: () => number
+  /** Whether a bot or a login has this name. */
+  readonly isTaken: (slug: string) => Promise<boolean>
   /** Keeps it on the disk, and makes its deliveries arrive at its own path. */
   readonly keep: (bot: NewBot) => Promise<BotSummary>
   readonly signal: AbortSignal
@@ -69,17 +71,23 @@ export class BotCreations {
     this.#parts = parts
   }
 
-  /** Throws `callback-port-in-use`, `stopping`. */
+  /** Throws `bot-exists`, `callback-port-in-use`, `stopping`. */
   async start(request: CreateBot): Promise<BotCreation> {
     const { callback, signal, timeoutMs = usualTimeoutMs } = this.#parts
     if (signal.aborted) throw new DoorwardError('stopping', 'the daemon is stopping')
+    const name = request.name ?? suggestName(request.org, randomBytes(3).toString('hex'))
+    if (await this.#parts.isTaken(toSlug(name)))
+      throw new DoorwardError(
+        'bot-exists',
+        `there is a bot or a login github@${toSlug(name)} here`,
+        { hint: 'choose another name: doorward bot create github --name NAME' },
+      )
     const target = { redirectHost: host, redirectPath: botCallbackPath } as const
     const lease = await callback.open(target, this.#parts.callbackPort())
     const [id, state, once] = [randomText(), randomText(), randomText()]
     const apiUrl = request.enterprise
       ? `${new URL(request.enterprise).origin}/api/v3`
       : this.#parts.apiUrl()
-    const name = request.name ?? suggestName(request.org, randomBytes(3).toString('hex'))
     const can = request.can ?? 'review'
     const publicUrl = this.#parts.publicUrl()
     const hookUrl = toHookUrl(request, publicUrl, toSlug(name))

@@ -20,6 +20,8 @@ export type TokenSource = {
 export type Grant = {
   readonly repository: string
   readonly permissions: Readonly<Record<string, 'read' | 'write'>>
+  /** The API that gets it. */
+  readonly apiUrl?: string
 }
 
 /** A login that is needed, and scopes of which it has one; any will do where there are none. */

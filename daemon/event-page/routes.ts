@@ -3,7 +3,7 @@ import type { Router } from '@koa/router'
 import type { Context, Middleware } from 'koa'
 import type { EventDetail, EventLink, EventRecord } from '../../shared/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
-import { userOfPeer } from '../../shared/network/tcp-table.ts'
+import { isOtherUser, userOfPeer } from '../../shared/network/tcp-table.ts'
 import type { EventStore } from '../events/event-store.ts'
 import { exactRouter, type RenderedPage } from '../http/body.ts'
 import { refuseForeign } from '../http/guard.ts'
@@ -143,10 +143,6 @@ const respond = (ctx: Context, status: number, referrer: string, page?: Rendered
   ctx.type = 'text/html; charset=utf-8'
   ctx.body = page?.html ?? ''
 }
-
-/** Root can read everything anyway, and relays connections from Windows into WSL. */
-const isOtherUser = (user: number | 'unlisted' | undefined): boolean =>
-  user !== undefined && user !== 0 && user !== process.getuid?.()
 
 /** Aborts when the browser disconnects, or after this time. */
 const toAbortSignal = (ctx: Context, limitMs: number): AbortSignal => {

@@ -61,6 +61,8 @@ export type TokenRequest = {
   readonly isExact?: boolean
   /** The origin to which git sends the token: it must be one of the provider. */
   readonly gitOrigin?: string | undefined
+  /** The API to which the token is sent: that of a bot is for the bot's own; other logins ignore it. */
+  readonly apiUrl?: string | undefined
   /** The repository of a bot's token, `owner/name`; other logins ignore it. */
   readonly repository?: string | undefined
   /** What a bot's token may do there; by default it reads contents. */

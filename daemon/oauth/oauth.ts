@@ -84,9 +84,18 @@ export class OAuth implements Tokens {
     const logOut = createLogOut({ ...services, signal })
     this.routes = createRoutes({
       logins: this.#logins,
-      importLogin: (request) => this.#logouts.track(importLogin(services, request, signal)),
-      logOut: (provider, forget) =>
-        this.#logouts.track(this.#sealing.retry(() => logOut(provider, forget))),
+      startLogin: async (request) => {
+        await this.bots.refuseLogin(request.provider)
+        return this.#logins.start(request)
+      },
+      importLogin: async (request) => {
+        await this.bots.refuseLogin(request.provider)
+        return this.#logouts.track(importLogin(services, request, signal))
+      },
+      logOut: async (provider, forget) => {
+        await this.bots.refuseLogin(provider)
+        return this.#logouts.track(this.#sealing.retry(() => logOut(provider, forget)))
+      },
       access: (name, request) => this.access(name, request),
       listTokens: () => this.tokens(),
       setDefault: (provider, account) =>

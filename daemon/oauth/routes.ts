@@ -21,6 +21,7 @@ const maxWaitMs = 60_000
 
 type OAuthHandlers = {
   readonly logins: Logins
+  readonly startLogin: Logins['start']
   readonly importLogin: (request: ImportLogin) => Promise<ImportedLogin>
   readonly logOut: LogOut
   readonly access: Tokens['access']
@@ -31,6 +32,7 @@ type OAuthHandlers = {
 /** The OAuth part of the local API. The guard has let in only the owner's own programs. */
 export const createRoutes = ({
   logins,
+  startLogin,
   importLogin,
   logOut,
   access,
@@ -40,7 +42,7 @@ export const createRoutes = ({
   const router = exactRouter()
 
   router.post('/oauth/start', async (ctx) => {
-    const started = await logins.start(await readJsonBody(ctx, startLoginSchema))
+    const started = await startLogin(await readJsonBody(ctx, startLoginSchema))
     answer(ctx, 201, started)
   })
 

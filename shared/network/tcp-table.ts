@@ -53,6 +53,10 @@ export const userOfPeer = async (socket: Socket): Promise<number | 'unlisted' | 
   )
 }
 
+/** True for the program of another user; root can read everything anyway, and relays connections from Windows into WSL. */
+export const isOtherUser = (user: number | 'unlisted' | undefined): boolean =>
+  user !== undefined && user !== 0 && user !== process.getuid?.()
+
 /** The user of `peer` in the tables, for its connection to `own`. */
 export const findUser = (
   sockets: readonly TcpSocket[],

@@ -61,13 +61,14 @@ export const createGithubApi = (apiUrl: string | undefined, token: TokenSource):
 }
 
 const createCall =
-  (apiUrl: string | undefined, token: TokenSource) =>
+  (apiUrl = githubApiUrl, token: TokenSource) =>
   async <Value>(
     { attempt, hints = {}, grant, bot = token.provider }: Step,
     call: (request: GithubRequest, accessToken: string) => Promise<Value>,
   ): Promise<Value> => {
     const provider = token.isDefault ? bot : token.provider
-    return withToken({ ...token, provider, ...(grant && { grant }) }, async (accessToken) => {
+    const whole = grant && { grant: { ...grant, apiUrl } }
+    return withToken({ ...token, provider, ...whole }, async (accessToken) => {
       const request: GithubRequest = async (path, { body, method, handles = [] } = {}) => {
         const response = await requestTarget(toUrl(apiUrl, path), {
           target: github,
@@ -89,7 +90,7 @@ const createCall =
   }
 
 /** GraphQL is beside the REST API: at api.github.com/graphql, or <host>/api/graphql. */
-const toUrl = (apiUrl = githubApiUrl, path: string): URL =>
+const toUrl = (apiUrl: string, path: string): URL =>
   new URL(`${path === '/graphql' ? apiUrl.replace(/\/api\/v3$/, '/api') : apiUrl}${path}`)
 
 const toFailure = (

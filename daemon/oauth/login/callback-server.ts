@@ -4,6 +4,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from 'node:net'
 import { findListeningProcess } from '../../../shared/client/discovery.ts'
 import { DoorwardError, systemCode } from '../../../shared/errors.ts'
+import { isOtherUser, userOfPeer } from '../../../shared/network/tcp-table.ts'
 import type { RenderedPage } from '../../http/body.ts'
 import { createKeyedMutex } from '../../util/concurrency.ts'
 import type { RedirectHost, RedirectTarget } from '../providers/providers.ts'
@@ -14,6 +15,8 @@ type CallbackAnswer = {
   readonly status: number
   readonly page: RenderedPage | undefined
   readonly headers?: Readonly<Record<string, string>>
+  /** Shown to programs of this user only. */
+  readonly isPrivate?: true
   /** Called when the answer is sent or the connection is closed. */
   readonly onSent?: () => void
 }
@@ -79,10 +82,10 @@ export class CallbackServer {
     })
   }
 
-  /** Shows a page at a path once; then `used`. Only while the listener is open. */
+  /** Shows a page to this user at a path once; then `used`. Only while the listener is open. */
   showOnce(path: string, page: RenderedPage, used: RenderedPage): void {
     const onSent = (): void => void this.#results.set(path, { status: 410, page: used })
-    this.#results.set(path, { status: 200, page, onSent })
+    this.#results.set(path, { status: 200, page, onSent, isPrivate: true })
   }
 
   close(): void {
@@ -153,6 +156,9 @@ export class CallbackServer {
       const host = checkHost(request)
       const [path, query = ''] = splitOnce(request.url ?? '', '?')
       const result = this.#results.get(path)
+      // The address of a page to press stands on the command line of the browser for a moment.
+      if (result?.isPrivate && isOtherUser(await userOfPeer(request.socket)))
+        return { status: 404, page: undefined }
       if (!this.#paths.has(path) && !result) return { status: 404, page: undefined }
       if (request.method !== 'GET') return { status: 400, page: undefined }
       checkNavigation(request)

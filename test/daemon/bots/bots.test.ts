@@ -6,6 +6,8 @@ import { request as octokitRequest } from '@octokit/request'
 import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
 import type { BotCreation, BotDetails, BotSummary } from '../../../shared/api-bots.ts'
 import type { AccessToken } from '../../../shared/api.ts'
+import { writeBot } from '../../../daemon/bots/bot-record.ts'
+import { createGithubApi } from '../../../daemon/delivery/targets/github-api.ts'
 import { browse, textOf, visit } from '../../support/desktop/browser.ts'
 import { type OAuthApp, startOAuthApp } from '../../support/providers/oauth-app.ts'
 import {
@@ -371,6 +373,72 @@ describe('bots', () => {
       assert.equal((await app.send('GET', '/bots/removed')).body.code, 'bot-not-found')
       const { body } = await token('github@removed', 'repository=acme/shop')
       assert.equal(body.code, 'not-logged-in')
+    })
+
+    it('gives tokens to its own server alone, whatever server the configuration names', async () => {
+      const { login } = await make({ name: 'at-home' })
+      github.install('at-home', ['acme/shop'])
+      const { home } = app
+      const bots = app.oauth.bots
+      const bot = await bots.get('at-home')
+      const before = github.minted.length
+      const asks = (places: object) =>
+        app.oauth.access(login, { repository: 'acme/shop', asker: 'a test', ...places })
+      for (const places of [
+        { apiUrl: 'https://api.github.com' },
+        { apiUrl: 'http://127.0.0.1:1' },
+        { gitOrigin: 'https://github.com' },
+      ])
+        await assert.rejects(
+          asks(places),
+          (error: { readonly code?: string }) => error.code === 'config-invalid',
+        )
+      assert.equal(github.minted.length, before)
+      assert.match((await asks({ apiUrl: bot.apiUrl })).accessToken, /^ghs_/)
+      // Of an enterprise, where targets.github.api_url still has its default.
+      await writeBot(home, { ...bot, apiUrl: 'https://ghe.example.com/api/v3' })
+      await assert.rejects(
+        createGithubApi(undefined, {
+          target: 'github',
+          tokenEnv: undefined,
+          provider: login,
+          env: {},
+          access: app.oauth.access.bind(app.oauth),
+        })(
+          {
+            attempt: { signal: AbortSignal.timeout(5000), timeoutMs: 5000 },
+            grant: { repository: 'acme/shop', permissions: { issues: 'write' } },
+          },
+          async () => assert.fail('a token for another server'),
+        ),
+        /at-home is at ghe\.example\.com: api\.github\.com gets no token of it/,
+      )
+    })
+
+    it('keeps its name and its file: no other bot and no login takes them', async () => {
+      await make({ name: 'unique' })
+      const file = join(app.home.clients, 'github@unique.json')
+      const before = await readFile(file, 'utf8')
+      const second = await app.send<{ readonly code: string }>('POST', '/bots', {
+        provider: 'github',
+        name: 'Unique',
+      })
+      assert.deepEqual([second.status, second.body.code], [409, 'bot-exists'])
+      for (const [method, path, body] of [
+        ['POST', '/oauth/start', { provider: 'github@unique', clientId: 'other' }],
+        ['POST', '/oauth/import', { provider: 'github@unique', accessToken: 'gho_other' }],
+        ['DELETE', '/oauth/tokens/github@unique?forget=true', undefined],
+      ] as const) {
+        const answer = await app.send<{ readonly code: string }>(method, path, body)
+        assert.deepEqual([answer.status, answer.body.code], [409, 'bot-exists'], path)
+      }
+      // Its owner types the name of the first one on the page of GitHub.
+      github.typedName = 'unique'
+      const started = await start({ name: 'second' })
+      await browse(await press(started))
+      const { status, error } = await view(started.id)
+      assert.deepEqual([status, error?.code], ['failed', 'bot-exists'])
+      assert.equal(await readFile(file, 'utf8'), before)
     })
 
     it('is only what GitHub made: a page elsewhere is refused', async () => {

@@ -25,7 +25,11 @@ describe('a bot that reviews', () => {
 
   before(async () => {
     apps = await startGithubAppServer()
-    scene = await startPullRequest((given) => apps.minted.some(({ token }) => token === given))
+    scene = await startPullRequest(
+      (given) => apps.minted.some(({ token }) => token === given),
+      {},
+      apps,
+    )
     model = await startModelServer()
     daemon = await startDaemon({
       gateway: scene.gateway.replace('github: {', `github: { api_url: "${apps.apiUrl}",`),
@@ -48,6 +52,10 @@ describe('a bot that reviews', () => {
 
   it('gets the rule of webhook add, in the entry of its deliveries', async () => {
     await makeBot({ github: apps, daemon }, ['--name', 'reviewer'], ['acme/door'])
+    // The page of the stand-in is on a port of its own; its API is that of the repository.
+    const file = join(daemon.home.clients, 'github@reviewer.json')
+    const record = await readFile(file, 'utf8')
+    await writeFile(file, record.replace(apps.apiUrl, `${scene.git.origin}/api/v3`))
     const said = await doorward('webhook', 'add', 'github-review', '--repo', 'acme/door')
     assert.match(said, /doorward bot install reviewer/)
     assert.doesNotMatch(said, /webhook connect|oauth import|tunnel/)

@@ -117,7 +117,7 @@ describe('a webhook whose agent sees or changes code', () => {
 
   before(async () => {
     github = await startGithubServer()
-    server = await startGitServer(token, 'acme/door', github.origin)
+    server = await startGitServer(token, 'acme/door', () => github.origin)
     const home = await temporaryHome({
       agents: `
 agents:

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { chmod, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { BotCreation } from '../../../shared/api-bots.ts'
 import type { EventLink } from '../../../shared/api.ts'
 import { isListenerOurs } from '../../../daemon/tunnel/programs.ts'
 import { prepareHome } from '../../../shared/home/home.ts'
@@ -43,6 +44,15 @@ const secrets = {
   variable: 'a secret of the environment',
   token: 'a-token-of-the-test',
 }
+
+/** A program that prints status and text of a page. */
+const readPage = `
+  import { get } from 'node:http'
+  get(process.argv.at(-1), { agent: false }, (answer) => {
+    let text = ''
+    answer.on('data', (chunk) => (text += chunk)).on('end', () =>
+      process.stdout.write(JSON.stringify([answer.statusCode, text])))
+  })`
 
 describe('another user of this machine', () => {
   let daemon: RunningDaemon
@@ -142,19 +152,21 @@ describe('another user of this machine', () => {
     ).json()
     await untilFinished(daemon, String(id))
     const { url } = await daemon.client.post<EventLink>(`/events/${String(id)}/link`)
-    const script = `
-      import { get } from 'node:http'
-      get(process.argv.at(-1), { agent: false }, (answer) => {
-        let text = ''
-        answer.on('data', (chunk) => (text += chunk)).on('end', () =>
-          process.stdout.write(JSON.stringify([answer.statusCode, text])))
-      })`
-    const [status, text] = await runAsOther<[number, string]>(script, url)
+    const [status, text] = await runAsOther<[number, string]>(readPage, url)
     assert.equal(status, 403)
     assert.ok(!text.includes('for its owner alone'))
     const mine = await send(url, { method: 'GET' })
     assert.equal(mine.status, 200)
     assert.ok(mine.text.includes('for its owner alone'))
+  })
+
+  it('opens no page that makes a bot, not even by its address, and does not use it up', async () => {
+    const { url = '' } = await daemon.client.post<BotCreation>('/bots', { provider: 'github' })
+    const [status, text] = await runAsOther<[number, string]>(readPage, url)
+    assert.deepEqual([status, text], [404, ''])
+    const mine = await send(url, { method: 'GET' })
+    assert.equal(mine.status, 200)
+    assert.match(mine.text, /state=/)
   })
 
   it('that has the port before the daemon is told nothing, and the daemon does not start', async () => {

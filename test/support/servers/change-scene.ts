@@ -30,7 +30,7 @@ type Delivering = Partial<AgentReply> & {
 /** GitHub and git with the repository acme/door, and agents that change it. */
 export const startChangeScene = async () => {
   const github = await startGithubServer()
-  const server = await startGitServer(sceneToken, 'acme/door', github.origin)
+  const server = await startGitServer(sceneToken, 'acme/door', () => github.origin)
 
   /** What is kept of a run whose agent wrote these files. */
   const change = async (files: GitFiles, ref = 'main'): Promise<SeenCode> => {

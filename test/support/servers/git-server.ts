@@ -71,12 +71,12 @@ const makeTemplate = async () => {
 
 /**
  * Starts one that lets in whoever has this password, whatever the name; everyone, without a password. Paths
- * below `/api/` are those of the server at `api`.
+ * below `/api/` are those of the servers at `api`.
  */
 export const startGitServer = async (
   password: string | ((given: string) => boolean) | undefined,
   name = 'repository',
-  api?: string,
+  api?: (path: string) => string,
 ): Promise<GitServer> => {
   const root = await temporaryFolder()
   const env = gitEnvironment(join(root, 'gitconfig'))
@@ -96,7 +96,7 @@ export const startGitServer = async (
   const requests: string[] = []
   const server = createServer((asked, response) => {
     if (api !== undefined && asked.url?.startsWith('/api/')) {
-      forward(asked, response, api)
+      forward(asked, response, api(asked.url))
       return
     }
     const [, basic] = /^Basic (.+)$/.exec(asked.headers.authorization ?? '') ?? []

@@ -14,13 +14,16 @@ export type PullRequestScene = {
   readonly close: () => void
 }
 
-/** Starts them. `token` is that of the login; these files are on the branch main. */
+/** Starts them. `token` is that of the login; these files are on the branch main. `apps` is the part of the API that is of bots. */
 export const startPullRequest = async (
   token: string | ((given: string) => boolean),
   files: GitFiles = {},
+  apps?: { readonly origin: string },
 ): Promise<PullRequestScene> => {
   const github = await startGithubServer()
-  const git = await startGitServer(token, 'acme/door', github.origin)
+  const toApi = (path: string): string =>
+    apps && /\/(app|installation)(\/|\?|$)/.test(path) ? apps.origin : github.origin
+  const git = await startGitServer(token, 'acme/door', toApi)
   const base = await git.push(files)
   const sample = new URL('assets/samples/github/pull_request.opened.json', packageFolder)
   const text = await readFile(sample, 'utf8')
