@@ -130,6 +130,16 @@ const addCommands = (program: Command): void => {
     .description('show everything on one screen; exits with 3 if the daemon does not run')
     .action(run(async () => (await import('./commands/status.ts')).showStatus))
   program
+    .command('usage')
+    .description('show what runs used and cost, as their programs say')
+    .option('--since <time>', 'a time ago or a day: 24h, 30d, 2026-06-01', '30d')
+    .addOption(
+      new Option('--by <what>', 'the groups')
+        .choices(['rule', 'agent', 'model', 'day'])
+        .default('rule'),
+    )
+    .action(run(async () => (await import('./commands/usage.ts')).showUsage))
+  program
     .command('tunnel')
     .description('bring senders to your webhooks with tailscale, cloudflared, ngrok or zrok')
     .addArgument(

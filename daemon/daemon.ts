@@ -34,6 +34,7 @@ import { createOccasion } from './webhook/visits.ts'
 import { tryOutRoutes } from './webhook/try-out-routes.ts'
 import { createEngine } from './webhook/engine.ts'
 import { Workspaces } from './workspace/workspaces.ts'
+import { UsageLog } from './usage/usage-log.ts'
 import { createDeliveryWaiters } from './webhook/payload-shape.ts'
 import { createRejectionLog } from './webhook/rejection-log.ts'
 import { cancelEvent, retryEvent, runEventAgain } from './webhook/events/control.ts'
@@ -176,14 +177,14 @@ const createServices = ({ home, processEnv, started, apiToken }: StartupInput) =
   const startedAt = new Date()
   const { log, close: closeLog } = openLog(home, getLogLevel(started.env))
   const journal = new DayJournal(join(home.run, 'last-day'), log)
-  const memory = createMemory(gateway.events.keep, journal)
+  const memory = createMemory(gateway.events.keep, journal, new UsageLog(home.state, log))
   const { events } = memory
   const stream = createEventStream(events)
   const intake = createIntake(gateway.queue, { home, memory, log, current: () => live.current() })
   const listeners = new Listeners(gateway.server)
   const daemonFile = new DaemonFile({ home, startedAt, listeners, server: gateway.server, log })
   const succession = new Succession()
-  const metrics = new Metrics(events)
+  const metrics = new Metrics(events, memory.usage)
   const leadership = new Leadership({
     home,
     processEnv,

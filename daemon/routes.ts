@@ -1,10 +1,11 @@
 import type { Router, RouterContext } from '@koa/router'
 import { z } from 'zod'
 import { connectHookSchema, catchUpSchema } from '../shared/api-hooks.ts'
-import type { AgentPrompt, Restarted } from '../shared/api.ts'
+import { type AgentPrompt, type Restarted, usageGroups } from '../shared/api.ts'
 import { eventStates } from '../shared/event-states.ts'
 import { tunnelPrograms } from '../shared/api-tunnel.ts'
 import { DoorwardError } from '../shared/errors.ts'
+import { parseMilliseconds } from '../shared/text.ts'
 import type { EventControls } from './event-page/routes.ts'
 import { exactRouter, readJsonBody } from './http/body.ts'
 import type { EventStream } from './http/sse.ts'
@@ -40,6 +41,15 @@ export const apiRoutes = (parts: RouteParts): Router => {
     const { text, mediaType } = await metrics.expose(snapshot)
     ctx.type = mediaType
     ctx.body = text
+  })
+  router.get('/usage', async (ctx) => {
+    const { since = '30d', by = 'rule' } = {
+      ...one('since', ctx.query['since']),
+      ...one('by', ctx.query['by']),
+    }
+    const group = usageGroups.find((known) => known === by)
+    if (!group) throw invalid(`by is not one of ${usageGroups.join(', ')}`)
+    ctx.body = await status.memory.usage.report(parseSince(since), group)
   })
   router.get('/webhooks', (ctx) => {
     ctx.body = { webhooks: listWebhooks(status) }
@@ -182,6 +192,16 @@ const parseLimit = (value: Query): number => {
   if (value === undefined) return 100
   if (typeof value === 'string' && /^[1-9]\d{0,5}$/.test(value)) return Number(value)
   throw invalid('limit is not a number from 1 to 999999')
+}
+
+/** `30d`, or a day or time in ISO 8601. */
+const parseSince = (text: string): Date => {
+  const ago = parseMilliseconds(text)
+  const isDay = /^\d{4}-\d{2}-\d{2}$/.test(text)
+  const at = new Date(Number.isNaN(ago) ? (isDay ? `${text}T00:00` : text) : Date.now() - ago)
+  if (Number.isNaN(at.getTime()) || at.getFullYear() < 2000 || at.getFullYear() > 9999)
+    throw invalid('since is no time such as 30d, 12h or 2026-06-01')
+  return at
 }
 
 const parseState = (state: string | undefined): { readonly state?: string } => {

@@ -2,6 +2,7 @@ import { OwnMessages } from './delivery/loop-guard.ts'
 import { type Progress, createProgress } from './delivery/message-parts.ts'
 import { EventStore } from './events/event-store.ts'
 import type { DayJournal } from './util/day-journal.ts'
+import { UsageLog } from './usage/usage-log.ts'
 import { SeenDeliveries } from './webhook/dedupe.ts'
 import {
   type AcceptedEvent,
@@ -26,12 +27,17 @@ export type Memory = {
   readonly groups: EventGroups
   readonly progress: Progress
   readonly messages: OwnMessages
+  readonly usage: UsageLog
   /** When the stream of runs in NATS was made: another time means that what waited in it is gone. */
   readonly runs: { madeAt: string | undefined }
 }
 
 /** Empty; for the newest `keep` events of each ring. */
-export const createMemory = (keep: number, journal?: DayJournal): Memory => {
+export const createMemory = (
+  keep: number,
+  journal?: DayJournal,
+  usage = new UsageLog(),
+): Memory => {
   const events = new EventStore(keep)
   return {
     events,
@@ -44,6 +50,7 @@ export const createMemory = (keep: number, journal?: DayJournal): Memory => {
     groups: new EventGroups(events),
     progress: createProgress(),
     messages: new OwnMessages(),
+    usage,
     runs: { madeAt: undefined },
   }
 }

@@ -98,6 +98,26 @@ export const usageSchema = z.strictObject({
 })
 export type Usage = z.infer<typeof usageSchema>
 
+export const usageGroups = ['rule', 'agent', 'model', 'day'] as const
+export type UsageGroup = (typeof usageGroups)[number]
+
+const usageSumSchema = z.strictObject({
+  runs: z.int(),
+  inputTokens: z.int(),
+  outputTokens: z.int(),
+  cachedTokens: z.int(),
+  /** Of the runs that say it. */
+  costUsd: z.number().optional(),
+})
+
+/** `GET /usage?since=&by=`: the runs that say what they used. A day is one of this machine's clock. */
+export const usageReportSchema = z.strictObject({
+  since: z.iso.datetime(),
+  rows: z.array(usageSumSchema.extend({ key: z.string() })),
+  total: usageSumSchema,
+})
+export type UsageReport = z.infer<typeof usageReportSchema>
+
 /** What the agent of the last run really had, and what it used. */
 export const runInputSchema = z.strictObject({
   /** Bytes of the prompt with its contexts. */

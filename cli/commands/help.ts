@@ -30,6 +30,10 @@ export const showHelp = async (
     }
     command.outputHelp()
     for (const line of more) terminal.print(line)
+    // What the command shows may have a page too.
+    const [name = ''] = words
+    if (words.length === 1 && isHelpTopic(name))
+      for (const line of ['', ...toLines(await readHelpTopic(name), terminal)]) terminal.print(line)
     return
   }
   const [name = ''] = words

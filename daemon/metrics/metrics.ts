@@ -5,6 +5,7 @@ import { version } from '../../shared/version.ts'
 import { isFinal } from '../events/event-record.ts'
 import type { EventStore } from '../events/event-store.ts'
 import type { OAuthCount } from '../oauth/dependencies.ts'
+import type { UsageLog } from '../usage/usage-log.ts'
 
 /** Upper bounds in seconds: an answer takes milliseconds, an agent takes minutes. */
 const fastBuckets = [0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 15]
@@ -62,9 +63,28 @@ export class Metrics {
     registers: [],
   })
 
+  readonly #agentTokens = new Counter({
+    name: 'doorward_agent_tokens_total',
+    help: 'Tokens that runs used, as their programs and models say; cached ones are a part of the input',
+    labelNames: ['agent', 'kind'],
+    registers: [],
+  })
+  readonly #agentCost = new Counter({
+    name: 'doorward_agent_cost_usd_total',
+    help: 'Dollars that runs cost, as their programs say',
+    labelNames: ['agent'],
+    registers: [],
+  })
+
   readonly #started = new Set<string>()
 
-  constructor(events: Pick<EventStore, 'follow'>) {
+  constructor(events: Pick<EventStore, 'follow'>, usage: Pick<UsageLog, 'follow'>) {
+    usage.follow(({ agent }, { inputTokens, outputTokens, cachedTokens, costUsd }) => {
+      const kinds = { input: inputTokens, output: outputTokens, cached: cachedTokens }
+      for (const [kind, count] of Object.entries(kinds))
+        if (count !== undefined) this.#agentTokens.inc({ agent, kind }, count)
+      if (costUsd !== undefined) this.#agentCost.inc({ agent }, costUsd)
+    })
     events.follow(({ record, before }) => {
       const { kind, state, agent, durations, targets } = record
       if (kind !== 'webhook' || state === before) return
@@ -117,6 +137,7 @@ export class Metrics {
     for (const metric of [this.#answer, this.#queue, this.#agent, this.#delivery])
       registry.registerMetric(metric)
     for (const metric of [this.#tokenRequests, this.#tokenRenewals]) registry.registerMetric(metric)
+    for (const metric of [this.#agentTokens, this.#agentCost]) registry.registerMetric(metric)
     return { text: await registry.metrics(), mediaType: registry.contentType }
   }
 

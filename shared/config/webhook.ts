@@ -64,6 +64,7 @@ export const reservedSegments = [
   'health',
   'daemon',
   'workspaces',
+  'usage',
   'bots',
   'checks',
 ]

@@ -13,6 +13,7 @@ export type Home = {
   readonly accounts: string
   readonly run: string
   readonly workspaces: string
+  readonly state: string
   readonly logs: string
   readonly daemonJson: string
   readonly apiToken: string
@@ -36,6 +37,7 @@ export const resolveHome = (option?: string, env: NodeJS.ProcessEnv = process.en
     accounts: join(root, 'accounts.json'),
     run: join(root, 'run'),
     workspaces: join(root, 'workspaces'),
+    state: join(root, 'state'),
     logs: join(root, 'logs'),
     daemonJson: join(root, 'run', 'daemon.json'),
     apiToken: join(root, 'run', 'api.token'),

@@ -10,6 +10,7 @@ import {
   type AcceptedEvent,
   type EventOnWire,
   fromWire,
+  toCounted,
 } from '../../webhook/events/accepted-event.ts'
 import type { RunEvent } from '../../webhook/events/runner.ts'
 import { toPreview } from '../../webhook/events/run-to-end.ts'
@@ -243,6 +244,7 @@ export class Answers {
     this.#started(id, outcome)
     const { text, error, seen, had, queuedMs, agentMs } = outcome
     const durations = { queuedMs, agentMs }
+    if (had?.usage) memory.usage.count(toCounted(event), had.usage)
     const isCancelled = this.#cancelling.has(id)
     if (text === undefined || isCancelled) {
       memory.events.update(id, { durations, ...had })

@@ -19,6 +19,7 @@ import { type Coalesced, describeEmptyKey, toCoalesced, toUpdateKey } from '../r
 import { type SeenRequest, toSeenRequest } from '../signs/request.ts'
 import { describeSubject } from './subject.ts'
 import { expandTargets } from '../targets.ts'
+import type { Run } from '../../usage/usage-log.ts'
 import type { KeptPayload } from './kept-payloads.ts'
 
 /** An accepted event: everything that is kept of a delivery, without its payload. */
@@ -61,6 +62,12 @@ type Known = Pick<
   EventRecord,
   'webhook' | 'rule' | 'agent' | 'size' | 'deliveryId' | 'signed' | 'source' | 'subject'
 >
+
+/** What a run of it is counted for. */
+export const toCounted = ({ webhook, known }: AcceptedEvent): Run => ({
+  agent: webhook.agentName,
+  rule: known.rule === undefined ? webhook.path : `${webhook.path} ${known.rule}`,
+})
 
 /**
  * Makes the event of a rule for a delivery: the only maker, for what was sent, read from the sender's API, or is

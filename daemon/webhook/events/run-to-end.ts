@@ -9,8 +9,9 @@ import type { Detail, EventChanges } from '../../events/event-record.ts'
 import type { EventStore } from '../../events/event-store.ts'
 import type { Log } from '../../log/log.ts'
 import { isCancelled } from '../../util/concurrency.ts'
+import type { UsageLog } from '../../usage/usage-log.ts'
 import { deliveredEnd, hasNoWayOut, openPlaces, waitingFor, withResult } from '../targets.ts'
-import type { AcceptedEvent } from './accepted-event.ts'
+import { type AcceptedEvent, toCounted } from './accepted-event.ts'
 import { type AskParts, createAsk, toRunInput } from './ask.ts'
 
 /*
@@ -38,13 +39,14 @@ type RunToEnd = (run: Run) => Promise<Partial<EventRecord>>
 export type RunToEndParts = AskParts & {
   readonly deliver: Deliver
   readonly events: EventStore
+  readonly usage: UsageLog
   readonly log: Log
 }
 
 type Durations = EventRecord['durations']
 
 export const createRunToEnd = (parts: RunToEndParts): RunToEnd => {
-  const { deliver, events, log } = parts
+  const { deliver, events, usage, log } = parts
   const ask = createAsk(parts)
   const bringToTargets = createBringToTargets(deliver, events)
 
@@ -77,7 +79,10 @@ export const createRunToEnd = (parts: RunToEndParts): RunToEnd => {
         change({ state: 'running', attempts, durations: { queuedMs }, ...toRunInput(event) })
         const { answer, seen, notes } = await ask({
           ...run,
-          had: (input, asked) => change(input, asked === undefined ? undefined : { asked }),
+          had: (input, asked) => {
+            if (input.usage) usage.count(toCounted(event), input.usage)
+            change(input, asked === undefined ? undefined : { asked })
+          },
         })
         code = seen
         run.saw(code)

@@ -3,6 +3,7 @@ import { EventStore } from '../../../../daemon/events/event-store.ts'
 import type { AcceptedEvent } from '../../../../daemon/webhook/events/accepted-event.ts'
 import { createRunToEnd } from '../../../../daemon/webhook/events/run-to-end.ts'
 import type { Log } from '../../../../daemon/log/log.ts'
+import { UsageLog } from '../../../../daemon/usage/usage-log.ts'
 
 const spin = (ms: number): void => {
   for (const until = performance.now() + ms; performance.now() < until;);
@@ -23,6 +24,7 @@ describe('the times of a run', () => {
       marks: undefined,
       deliver: async () => [],
       events,
+      usage: new UsageLog(),
       log: {} as Log,
     })
     const { state, durations } = await runToEnd({
