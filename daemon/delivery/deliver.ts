@@ -5,6 +5,7 @@ import type { SentKind } from '../../shared/targets/schema.ts'
 import { DoorwardError, errorName } from '../../shared/errors.ts'
 import type { Log } from '../log/log.ts'
 import type { Tokens } from '../oauth/dependencies.ts'
+import type { Attempts } from './changes/attempts.ts'
 import type { DeliveryError } from './delivery-error.ts'
 import type { CommentMarks, OwnMessages } from './loop-guard.ts'
 import { createPartsSender, type Progress } from './message-parts.ts'
@@ -160,6 +161,8 @@ type SenderParts = {
   readonly messages: OwnMessages
   /** Pushes branches. */
   readonly git: Git
+  /** What was pushed for each subject. */
+  readonly attempts: Attempts
 }
 
 export type Senders = Readonly<Record<SentKind, Sender>>
@@ -172,6 +175,7 @@ export const createSenders = ({
   marks,
   messages,
   git,
+  attempts,
 }: SenderParts): Senders => {
   const { slack, telegram, discord, email, github, gitlab, jira, linear, http } = targets
   const token = (
@@ -199,7 +203,12 @@ export const createSenders = ({
     'github-review': { ...createGithubReview(githubApi, marks), needs },
     'github-check': { ...createGithubCheck(githubApi, marks, messages), needs },
     'pull-request': {
-      ...createPullRequest(githubApi, toGitOrigin(github.api_url), { git, marks, messages }),
+      ...createPullRequest(githubApi, toGitOrigin(github.api_url), {
+        git,
+        marks,
+        messages,
+        attempts,
+      }),
       needs,
     },
     gitlab: createGitlab(gitlab.api_url, gitlabToken, marks),

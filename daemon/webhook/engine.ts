@@ -1,4 +1,4 @@
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import type { Home } from '../../shared/home/home.ts'
 import { collectWarnings } from '../../shared/config/warnings.ts'
 import type { Warning } from '../../shared/config/warning.ts'
@@ -6,6 +6,7 @@ import type { Config } from '../../shared/config/load.ts'
 import { enabledRules, reservedSegments } from '../../shared/config/webhook.ts'
 import { createInvoke } from '../agents/invoke.ts'
 import type { RunProcess } from '../agents/orphans.ts'
+import { Attempts } from '../delivery/changes/attempts.ts'
 import { createDeliver, createSenders, type Senders } from '../delivery/deliver.ts'
 import type { CommentMarks, OwnMessages } from '../delivery/loop-guard.ts'
 import type { Progress } from '../delivery/message-parts.ts'
@@ -78,7 +79,15 @@ export const createEngine = (
     run: async (options) => run({ ...options, cwd: resolve(homeFolder, options.cwd) }),
     access,
   })
-  const senderParts = { targets, env, access, marks, messages, git: createGit(run, env, home.run) }
+  const senderParts = {
+    targets,
+    env,
+    access,
+    marks,
+    messages,
+    git: createGit(run, env, home.run),
+    attempts: new Attempts(join(home.run, 'attempts')),
+  }
   const deliver = createDeliver({ ...senderParts, homeFolder, progress, log, hasTray })
   const askGithub = createAskGithub(config.gateway, env, access)
   const askParts = {

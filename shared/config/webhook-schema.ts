@@ -128,6 +128,14 @@ const ruleFields = {
     .describe(
       'With true, the same as .github/workflows/** in allow_files: workflows run with the secrets of the repository. Default false.',
     ),
+  max_attempts: z
+    .int()
+    .min(1)
+    .max(1000)
+    .optional()
+    .describe(
+      'How often pull-request: pushes for one subject within 30 days, opening included; then a comment there asks a person. Default 2.',
+    ),
   commit: commitSchema.optional().describe('Who makes the commit of pull-request:.'),
   pull_request: pullRequestSchema.optional().describe('What pull-request: opens it with.'),
   event_text: z
@@ -250,6 +258,7 @@ export const webhookSchema = z
     check_name: ruleFields.check_name,
     allow_files: ruleFields.allow_files,
     allow_workflows: ruleFields.allow_workflows,
+    max_attempts: ruleFields.max_attempts,
     commit: ruleFields.commit,
     pull_request: ruleFields.pull_request,
     dedupe: z

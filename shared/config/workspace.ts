@@ -100,6 +100,8 @@ export type PublishSettings = {
   readonly pullRequest?: PullRequestSettings | undefined
   /** Globs of files that are allowed although they run, or rule what others may do. */
   readonly allowFiles?: readonly string[] | undefined
+  /** How often the rule pushes for one subject within 30 days. */
+  readonly maxAttempts?: number | undefined
 }
 
 /** Undefined for a rule that says nothing of it. */
@@ -108,11 +110,13 @@ export const toPublish = (entry: {
   readonly pull_request?: PullRequestSettings | undefined
   readonly allow_files?: string | readonly string[] | undefined
   readonly allow_workflows?: boolean | undefined
+  readonly max_attempts?: number | undefined
 }): PublishSettings | undefined => {
-  const { commit, pull_request: pullRequest } = entry
+  const { commit, pull_request: pullRequest, max_attempts: maxAttempts } = entry
   const files = [entry.allow_files ?? []].flat()
   if (entry.allow_workflows) files.push('.github/workflows/**')
-  const settings = { commit, pullRequest, allowFiles: files.length === 0 ? undefined : files }
+  const allowFiles = files.length === 0 ? undefined : files
+  const settings = { commit, pullRequest, allowFiles, maxAttempts }
   const given = Object.entries(settings).filter(([, value]) => value !== undefined)
   return given.length === 0 ? undefined : Object.fromEntries(given)
 }

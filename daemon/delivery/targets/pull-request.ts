@@ -1,5 +1,6 @@
 import { textAt, valueAt } from '../../util/payload-path.ts'
 import type { Git, Remote } from '../../workspace/git.ts'
+import { askPerson, type Attempts, numberOf } from '../changes/attempts.ts'
 import { checkChange, type CheckedChange } from '../changes/check-change.ts'
 import { findPulls, type FoundPulls, toPlace, toPullBody } from '../changes/own-pulls.ts'
 import { placeOnHead } from '../changes/place-on-head.ts'
@@ -12,7 +13,10 @@ import type { Grant } from '../token.ts'
 import type { GithubApi, GithubRequest, Hints } from './github-api.ts'
 import { addLabelsAndReviewers, readLogin, withAuthor } from './pull-request-options.ts'
 
+const usualAttempts = 2
+
 type Parts = {
+  readonly attempts: Attempts
   readonly git: Git
   readonly marks: CommentMarks
   readonly messages: OwnMessages
@@ -26,7 +30,7 @@ type Parts = {
 export const createPullRequest = (api: GithubApi, gitOrigin: string, parts: Parts): Sender => ({
   isIdempotent: true,
   send: async ({ address, text: answer, reply }, attempt) => {
-    const { git, marks } = parts
+    const { git, marks, attempts } = parts
     const [name = '', base] = address.split('@')
     const change = requireChange(reply)
     if (typeof change === 'string') return `${change}: there is no pull request`
@@ -45,6 +49,11 @@ export const createPullRequest = (api: GithubApi, gitOrigin: string, parts: Part
       const place = toPlace(reply, address, marks)
       const found = await findPulls(request, name, place, commit)
       if (found.hasArrived) return 'an earlier attempt had arrived'
+      const limit = reply.publish?.maxAttempts ?? usualAttempts
+      if (place.line !== undefined && (await attempts.count(reply)) >= limit) {
+        const number = numberOf(found.open ?? found.newest)
+        return askPerson({ request, api, marks, reply, limit, repository: name, number })
+      }
       const words = toGithubBody(orSilent(answer))
       const text = toPullBody(reply, words, place.line, `${gitOrigin}/${name}`, marks)
       const title = toTitle(words, maxTitle)
@@ -100,13 +109,14 @@ type Pushing = Parts & {
 
 const open = async (
   { request, repository, found: { branch }, text, title, base }: Pulls,
-  { git, messages, api, reply, attempt, gitDir, remote, commit }: Pushing,
+  { git, messages, attempts, api, reply, attempt, gitDir, remote, commit }: Pushing,
 ): Promise<Sent> => {
   const { pullRequest = {} } = reply.publish ?? {}
   const into =
     base ?? textAt((await asReadOnly(request(repository))).json, 'default_branch') ?? 'main'
   messages.rememberCommit(commit)
   await pushCommit(git, { gitDir, commit, branch }, remote, attempt)
+  const uncounted = await attempts.note(reply)
   const response = await request(`${repository}/pulls`, {
     body: {
       title,
@@ -119,13 +129,13 @@ const open = async (
   const number = valueAt(response.json, ['number'])
   const note = `pull request #${String(number)}`
   const more = await addLabelsAndReviewers(request, repository, number, pullRequest)
-  return { note: note + more, made: api.toMade(note, response) }
+  return { note: note + more + uncounted, made: api.toMade(note, response) }
 }
 
 /** A commit on top of the branch, and the newer text, unless a person has written there. */
 const update = async (
   { request, repository, found: { branch, open }, text }: Pulls,
-  { git, marks, messages, api, reply, attempt, gitDir, remote, check, commit }: Pushing,
+  { git, marks, messages, attempts, api, reply, attempt, gitDir, remote, check, commit }: Pushing,
 ): Promise<Sent> => {
   const number = String(valueAt(open, ['number']))
   const earlier = textAt(open, 'body') ?? ''
@@ -133,11 +143,13 @@ const update = async (
   const head = await fetchBranch(git, { gitDir, branch }, remote, attempt)
   const at = { cwd: gitDir, gitDir, remote, signal: attempt.signal }
   const placed = await placeOnHead(git, at, commit, head, branch)
+  let uncounted = ''
   if (placed !== head) {
     // A merge can follow a folder to its new name.
     await check(placed)
     messages.rememberCommit(placed)
     await pushCommit(git, { gitDir, commit: placed, branch }, remote, attempt)
+    uncounted = await attempts.note(reply)
   }
   const page = { json: { html_url: textAt(open, 'html_url') } }
   const made = api.toMade(`pull request #${number}`, page)
@@ -146,7 +158,7 @@ const update = async (
     const more = await addLabelsAndReviewers(request, repository, number, pullRequest)
     return { note: `an earlier attempt had arrived${more}`, made }
   }
-  const note = `pull request #${number}, ${placed === head ? 'which has this change already' : 'updated'}`
+  const note = `pull request #${number}, ${placed === head ? 'which has this change already' : 'updated'}${uncounted}`
   if (!marks.isOwn(earlier)) return { note: `${note}; someone changed its text, which stays`, made }
   const body = { body: text.body }
   await request(`${repository}/pulls/${number}`, { method: 'PATCH', body })

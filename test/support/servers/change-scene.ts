@@ -29,6 +29,7 @@ type Delivering = Partial<AgentReply> & {
 
 /** GitHub and git with the repository acme/door, and agents that change it. */
 export const startChangeScene = async () => {
+  const home = await temporaryFolder()
   const github = await startGithubServer()
   const server = await startGitServer(sceneToken, 'acme/door', () => github.origin)
 
@@ -73,7 +74,7 @@ export const startChangeScene = async () => {
       tokens = [sceneToken],
       apiOrigin = server.origin,
       env = {},
-      homeFolder = '/nowhere',
+      homeFolder = home,
       ...more
     }: Delivering = {},
   ) => {
@@ -94,6 +95,7 @@ export const startChangeScene = async () => {
   }
   const served = async (...args: string[]) => server.git(`--git-dir=${server.folder}`, ...args)
   return {
+    home,
     github,
     server,
     change,

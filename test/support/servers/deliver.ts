@@ -1,5 +1,7 @@
 import { type TargetSettings, targetsSchema } from '../../../shared/targets/schema.ts'
+import { join } from 'node:path'
 import type { z } from 'zod'
+import { Attempts } from '../../../daemon/delivery/changes/attempts.ts'
 import { parseTarget, withReads } from '../../../shared/targets/targets.ts'
 import type { AgentReply, ResolvedTarget } from '../../../daemon/delivery/sender.ts'
 import { type Deliver, type DeliverParts, createDeliver } from '../../../daemon/delivery/deliver.ts'
@@ -72,6 +74,7 @@ export const deliverWith = (
     access,
     marks: createCommentMarks('an api token'),
     messages,
+    attempts: new Attempts(join(homeFolder, 'attempts')),
     git: createGit(runProcess, { ...process.env, ...env }, homeFolder),
     progress: createProgress(),
     log: { debug: log, info: log, warn: log, error: log },

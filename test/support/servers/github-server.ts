@@ -187,8 +187,10 @@ export const startGithubServer = async ({
       case 'POST /pulls/7/reviews':
         return postReview(fields)
       case 'GET /issues/7/comments':
+      case 'GET /issues/8/comments':
         return page(comments)
-      case 'POST /issues/7/comments': {
+      case 'POST /issues/7/comments':
+      case 'POST /issues/8/comments': {
         const { body } = checked(fields as CommentBody, Object.keys(commentKeys))
         const id = comments.length + 1
         const comment = { id, body, html_url: pageOf(`pull/7#issuecomment-${id}`) }

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { readFile, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { type ChangeScene, startChangeScene } from '../../../support/servers/change-scene.ts'
 import { json, reset } from '../../../support/servers/target-server.ts'
 
@@ -15,12 +17,13 @@ describe('a pull request of a rule whose subject has one already', () => {
   let events = 0
   const run = async (
     files: Parameters<ChangeScene['change']>[0],
-    { text = 'A fix', ref = 'main', rule = 'fix', about = subject } = {},
+    { text = 'A fix', ref = 'main', rule = 'fix', about = subject, maxAttempts = 9 } = {},
   ) => {
     events += 1
     const eventId = `evt_${String(events).padStart(18, '0')}`
     const code = await scene.change(files, ref)
-    const { result } = await scene.deliver(code, { eventId, rule, subject: about, text })
+    const publish = { maxAttempts: maxAttempts === 0 ? undefined : maxAttempts }
+    const { result } = await scene.deliver(code, { eventId, rule, subject: about, text, publish })
     return result
   }
   const branchOf = (place = 0) => scene.github.pulls[place]?.head ?? ''
@@ -149,6 +152,44 @@ describe('a pull request of a rule whose subject has one already', () => {
       await run({ a: 'one\n' }, { about: { ...subject, key: other, url: other } })
       assert.equal(shown(scene.github.pulls.length - 1), 'A fix')
     }
+  })
+
+  it('is not pushed to more often than max_attempts, and asks a person there once', async () => {
+    const usual = { maxAttempts: 0 }
+    await run({ a: 'one\n' }, usual)
+    await run({ b: 'two\n' }, usual)
+    const last = await scene.served('rev-parse', branchOf())
+    const refused = 'nothing was pushed: max_attempts is 2, and this rule has pushed as often'
+    for (const said of ['asks a person', 'has asked a person']) {
+      const result = await run({ c: 'three\n' }, usual)
+      assert.equal(result?.state, 'done')
+      assert.ok(result.detail?.startsWith(refused))
+      assert.ok(result.detail?.endsWith(`; a comment at #8 ${said}`))
+    }
+    assert.equal(scene.github.comments.length, 1)
+    assert.match(
+      scene.github.comments[0]?.body ?? '',
+      /2 changes for this within 30 days, and pushes/,
+    )
+    assert.equal(await scene.served('rev-parse', branchOf()), last)
+    // Another subject, or a higher limit, goes on.
+    await run({ c: 'three\n' }, { ...usual, about: { ...subject, key: 'SHOP-2' } })
+    assert.equal((await run({ c: 'x\n' }, { maxAttempts: 3 }))?.detail, 'pull request #8, updated')
+  })
+
+  it('counts for 30 days over restarts, by hashes in a file of the owner alone', async () => {
+    await run({ a: 'one\n' })
+    const path = join(scene.home, 'attempts')
+    assert.equal((await stat(path)).mode & 0o777, 0o600)
+    const line = await readFile(path, 'utf8')
+    assert.match(line, /^[\w-]{43} evt_\d{18} \d{13}\n$/)
+    const old = Date.now() - 31 * 24 * 3_600_000
+    await writeFile(path, line.replace(/\d+\n$/, `${old}\n`), { mode: 0o600 })
+    assert.equal(
+      (await run({ b: 'two\n' }, { maxAttempts: 1 }))?.detail,
+      'pull request #8, updated',
+    )
+    assert.match((await run({ c: 'x\n' }, { maxAttempts: 1 }))?.detail ?? '', /nothing was pushed/)
   })
 
   it('may not get by a merge what its rule does not allow', async () => {
