@@ -339,6 +339,8 @@ export const tokenSummarySchema = z.strictObject({
   loginExpiresAt: z.iso.datetime().optional(),
   refreshable: z.boolean(),
   obtainedAt: z.iso.datetime(),
+  /** Its tokens are made for each step. */
+  isBot: z.literal(true).optional(),
 })
 export type TokenSummary = z.infer<typeof tokenSummarySchema>
 

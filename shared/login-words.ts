@@ -6,7 +6,10 @@ import { twoDigits } from './text.ts'
  * How logins are described, by the command line and by the checks of the daemon.
  */
 
-type Expiring = Pick<TokenSummary, 'status' | 'expiresAt' | 'refreshable' | 'loginExpiresAt'>
+type Expiring = Pick<
+  TokenSummary,
+  'status' | 'expiresAt' | 'isBot' | 'refreshable' | 'loginExpiresAt'
+>
 
 /**
  * How long a login is valid, in words: `token good for 41 min; login lasts until 12 Dec`. Programs get the
@@ -15,6 +18,7 @@ type Expiring = Pick<TokenSummary, 'status' | 'expiresAt' | 'refreshable' | 'log
 export const expiryWords = (token: Expiring, now: Date): string => {
   const { status, expiresAt, refreshable, loginExpiresAt } = token
   if (status === 'needs-login') return 'a new login is needed'
+  if (token.isBot) return 'a bot: each token is for one repository, and good for an hour'
   const left = expiresAt === null ? undefined : Date.parse(expiresAt) - now.getTime()
   if (left === undefined) return 'token does not expire; login lasts until you log out'
   const ofToken =

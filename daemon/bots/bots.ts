@@ -89,7 +89,10 @@ export class Bots {
       throw new DoorwardError(
         'repository-needed',
         `${provider} is a bot: each of its tokens is for one repository`,
-        { hint: `doorward oauth token ${provider} --repo OWNER/NAME`, about: { provider } },
+        {
+          hint: 'name it by --repo OWNER/NAME, of oauth token and oauth exec',
+          about: { provider },
+        },
       )
     const { accessToken, expiresAt } = await this.#tokens
       .get(bot, { repository, permissions, minValidityMs })

@@ -199,4 +199,5 @@ const toTokenSummary = ({ login, name, createdAt }: BotSummary): TokenSummary =>
   expiresAt: null,
   refreshable: true,
   obtainedAt: createdAt,
+  isBot: true,
 })

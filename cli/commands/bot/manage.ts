@@ -1,4 +1,4 @@
-import type { BotDetails, BotSummary } from '../../../shared/api-bots.ts'
+import { type BotDetails, type BotSummary, toBotPath } from '../../../shared/api-bots.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { toPlainLine } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
@@ -100,6 +100,9 @@ export const removeBot = async (
   const bot = await withDaemon(context, (client) => client.delete<BotSummary>(toPath(name)))
   if (terminal.json) return terminal.printJson(bot)
   terminal.print(`${toPlainLine(bot.name)} is removed here`)
+  terminal.say(
+    `the entry of ${toBotPath(toPlainLine(bot.name))} stays, and gets nothing now: doorward config edit webhooks`,
+  )
   terminal.say(
     `the App is still at GitHub: delete it under Advanced at ${toPlainLine(bot.settingsUrl)}`,
   )

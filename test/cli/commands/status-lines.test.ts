@@ -37,6 +37,10 @@ describe('expiryWords', () => {
       'token expired 5 h ago; login lasts until you log out',
     ],
     [{ status: 'needs-login' }, 'a new login is needed'],
+    [
+      { expiresAt: null, isBot: true },
+      'a bot: each token is for one repository, and good for an hour',
+    ],
   ]
   for (const [more, words] of cases)
     it(`says "${words}"`, () => assert.equal(expiryWords(token(more), now), words))
