@@ -34,6 +34,7 @@ import { createOccasion } from './webhook/visits.ts'
 import { tryOutRoutes } from './webhook/try-out-routes.ts'
 import { createEngine } from './webhook/engine.ts'
 import { Workspaces } from './workspace/workspaces.ts'
+import { Spending } from './usage/spending.ts'
 import { UsageLog } from './usage/usage-log.ts'
 import { createDeliveryWaiters } from './webhook/payload-shape.ts'
 import { createRejectionLog } from './webhook/rejection-log.ts'
@@ -249,6 +250,7 @@ const createServices = ({ home, processEnv, started, apiToken }: StartupInput) =
     workspaces,
     live,
     loopGuard: createLoopGuard(marks, memory.messages),
+    spending: new Spending(memory.usage, () => live.current().config, events),
     learners: createDeliveryWaiters(),
     refusals: createRejectionLog(log),
   }
@@ -352,7 +354,7 @@ const createKeys = () => ({ remoteKeys: new RemoteKeys(fetchText), testKeys: new
 
 /** What the pipeline of deliveries needs. */
 const toPipelineParts = (
-  { home, memory, payloads, intake, live, learners, refusals, loopGuard, log }: Services,
+  { home, memory, payloads, intake, live, learners, refusals, loopGuard, spending, log }: Services,
   keys: Pick<PipelineParts, 'remoteKeys' | 'testKeys'>,
 ): PipelineParts => {
   const { events, deliveries, eventNames, rateLimits, budgets, groups } = memory
@@ -363,6 +365,7 @@ const toPipelineParts = (
     eventNames,
     rateLimits,
     budgets,
+    spending,
     groups,
     payloads,
     learners,

@@ -15,6 +15,7 @@ import type { Tunnel } from './tunnel/tunnel.ts'
 import type { DaemonFile } from './daemon-file.ts'
 import type { Intake } from './intake.ts'
 import type { Shutdown } from './shutdown.ts'
+import type { Spending } from './usage/spending.ts'
 import type { Memory } from './state.ts'
 import { summarize } from './webhook/compiled-webhook.ts'
 
@@ -30,6 +31,7 @@ export type StatusParts = {
   readonly tunnel: Tunnel
   readonly oauth: OAuth
   readonly shutdown: Shutdown
+  readonly spending: Spending
 }
 
 /** Each webhook of the current configuration, without its secret. */
@@ -78,6 +80,7 @@ export const buildStatus = async (parts: StatusParts): Promise<Status> => {
     problems: [
       ...live.problems(),
       ...budgets.problems(config.webhooks, performance.now()),
+      ...parts.spending.problems(),
       ...parts.catchUp.problems(),
       ...problems,
       ...brokerProblems(broker),

@@ -112,8 +112,8 @@ const webhooksPart = () => {
   const { properties, $defs } = toJsonSchema('webhooks')
   const { items } = properties.webhooks
   const tests = $defs.filter.additionalProperties.anyOf.at(-1)
-  const { workspace, commit, pull_request, source } = items.properties
-  const maps = { workspace, commit, pull_request, source }
+  const { workspace, commit, pull_request, source, budget } = items.properties
+  const maps = { workspace, commit, pull_request, source, budget }
   for (const [name, { description }] of Object.entries(maps))
     items.properties[name] = { type: 'object', description }
   return `## webhooks.yaml
@@ -133,6 +133,8 @@ ${tableOf(commit)}
 \`pull_request\` is a map of:
 
 ${tableOf(pull_request)}
+\`budget\` is a map with the keys of [that in gateway.yaml](#budget).
+
 \`source\` is a map of the following; \`doorward webhook connect\` writes it:
 
 ${tableOf(source)}`
@@ -140,6 +142,8 @@ ${tableOf(source)}`
 
 const agentsPart = () => {
   const kinds = toJsonSchema('agents').properties.agents.additionalProperties.oneOf
+  for (const { properties } of kinds)
+    properties.budget = { type: 'object', description: properties.budget.description }
   const [first, ...others] = kinds
   const isCommon = ([name, schema]) =>
     name !== 'kind' &&

@@ -58,6 +58,7 @@ export const errorStatuses = {
   'sandbox-unavailable': 500,
   'agent-failed': 502,
   'agent-timeout': 504,
+  'budget-reached': 402,
   'agent-stopped': 503,
   'target-invalid': 422,
   'delivery-failed': 502,

@@ -90,6 +90,8 @@ export const findConfigFile = (about: About | undefined): ConfigFile | undefined
 
 const minorCodes: ReadonlySet<string> = new Set([
   'body-limit-too-large',
+  'budget-not-counted',
+  'budget-used',
   'config-not-watched',
   'dangerous-combination',
   'deliveries-missed',

@@ -47,7 +47,7 @@ export const runCli = async (
 ): Promise<Answer> => {
   let login: LoginPlace | undefined
   const sandbox = toSandboxWish(agent, context)
-  const program = toProgram(agent, sandbox, async (place, env) => {
+  const program = toProgram(agent, { sandbox, most: context.most }, async (place, env) => {
     login = place
     if (agent.network !== 'off' && usesLogin(env))
       await renewals.renew(place, agent.timeout, async (file) =>
@@ -73,7 +73,7 @@ export const runCli = async (
     if (!(error instanceof NoAnswer)) throw error
     const words = (result.redact(error.message) || getLastLines(result)).slice(0, maxReasonLength)
     if (login && isAboutLogin(words)) renewals.noteRefused(login)
-    throw toFailure(agent, result, words)
+    throw toFailure(agent, result, words, error.code)
   }
 }
 
@@ -107,7 +107,7 @@ const renewLogin = async (
   const clean = { ...context, workspace: undefined, variables: {}, signal, confined: undefined }
   let renewed: LoginFile | undefined
   let login: LoginPlace | undefined
-  const program = toProgram(plain, sandbox, async (place) => {
+  const program = toProgram(plain, { sandbox, most: undefined }, async (place) => {
     login = place
     await copyLogin(place, file)
     watchCopy(place, signal, stop)
@@ -126,14 +126,14 @@ const renewLogin = async (
 /** `withLogin` makes the copy of the login, where the program gets one. */
 const toProgram = (
   agent: CliAgent,
-  sandbox: SandboxWish | undefined,
+  { sandbox, most }: { sandbox: SandboxWish | undefined; most: RunContext['most'] },
   withLogin: (place: LoginPlace, env: Readonly<Record<string, string>>) => Promise<void>,
 ): Program => {
   const { kind } = agent
   const { env, passed, prepare, canUse } = presets[kind]
   const level = getToolLevel(agent)
   return {
-    argv: buildArgv(agent),
+    argv: buildArgv(agent, most),
     cwd: agent.cwd,
     env: agent.env ?? {},
     passed,
@@ -162,8 +162,17 @@ const isAboutLogin = (words: string): boolean =>
     words,
   )
 
-const toFailure = ({ kind }: CliAgent, result: ProgramResult, words: string): DoorwardError => {
+const toFailure = (
+  { kind }: CliAgent,
+  result: ProgramResult,
+  words: string,
+  code: NoAnswer['code'],
+): DoorwardError => {
   const { program } = agentClis[kind]
+  if (code === 'budget-reached') {
+    const hint = 'raise run in the budget of its rule, its agent or gateway.yaml, or ask for less'
+    return toAgentError(code, `${program} ended the run at its budget`, { words, hint })
+  }
   const message =
     result.exitCode === 0
       ? `${program} exited without a readable answer`

@@ -15,6 +15,12 @@ export type CliOutput = {
 /** Why there is no answer, in the program's own words, which may repeat the prompt. */
 export class NoAnswer extends Error {
   override readonly name = 'NoAnswer'
+  readonly code: 'agent-failed' | 'budget-reached'
+
+  constructor(message: string, code: 'agent-failed' | 'budget-reached' = 'agent-failed') {
+    super(message)
+    this.code = code
+  }
 }
 
 /** `claude -p --output-format json`: one result document, sometimes after notices; `subtype` is `success` even for some failures. */
@@ -24,6 +30,8 @@ export const readClaudeAnswer = ({ stdout, exitCode }: CliOutput): string => {
   const result = [document].flat().findLast((item) => textAt(item, 'type') === 'result')
   if (result === undefined) throw new NoAnswer('')
   const text = textAt(result, 'result')
+  if (textAt(result, 'subtype') === 'error_max_budget_usd')
+    throw new NoAnswer(describeClaudeErrors(result), 'budget-reached')
   if (text === undefined || valueAt(result, ['is_error']) === true || exitCode !== 0)
     throw new NoAnswer(text ?? describeClaudeErrors(result))
   // --json-schema puts the answer here and leaves the text empty.

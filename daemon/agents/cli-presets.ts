@@ -1,3 +1,4 @@
+import { type Budget, toRunLimit } from '../../shared/agents/budget.ts'
 import { agentClis, type CliKind } from '../../shared/agents/clis.ts'
 import { getToolLevel, hasFlag, type ToolLevel } from '../../shared/agents/tools.ts'
 import {
@@ -24,6 +25,8 @@ type Preset = {
     readonly at?: readonly ToolLevel[]
     readonly unless?: readonly string[]
   }[]
+  /** Ends a run that costs this many dollars. */
+  readonly limit?: string
   /** Follows `args`. */
   readonly last?: string
   /** Variables that doorward sets. */
@@ -82,6 +85,7 @@ export const presets: Readonly<Record<CliKind, Preset>> = {
       // The connectors of the account.
       ENABLE_CLAUDEAI_MCP_SERVERS: 'false',
     }),
+    limit: '--max-budget-usd',
     passed: ['CLAUDE_CONFIG_DIR'],
     prepare: prepareClaude,
     read: readClaudeAnswer,
@@ -163,18 +167,22 @@ const opencodePermissions = (level: Exclude<ToolLevel, 'args'>): Record<string, 
   ...(level === 'write' && { edit: 'allow' }),
 })
 
-type FlagSource = Parameters<typeof getToolLevel>[0]
+type FlagSource = Parameters<typeof getToolLevel>[0] & { readonly budget?: Budget | undefined }
 
-/** The argument vector of an agent program. */
-export const buildArgv = (agent: FlagSource): string[] => {
+/** The argument vector of an agent program; `most` is what the run may cost beside the budget of its agent. */
+export const buildArgv = (agent: FlagSource, most?: Budget['run']): string[] => {
   const { kind, args = [] } = agent
-  const { flags, last } = presets[kind]
+  const { flags, last, limit } = presets[kind]
+  const run = toRunLimit([agent.budget, { run: most }])
   const level = getToolLevel(agent)
   return [
     agentClis[kind].program,
     ...flags.flatMap(({ flags: group, at, unless = [] }) =>
       (at && !at.includes(level)) || hasFlag(args, unless) ? [] : group,
     ),
+    ...(run === undefined || limit === undefined || hasFlag(args, [limit])
+      ? []
+      : [limit, String(run.usd)]),
     ...args,
     ...(last === undefined ? [] : [last]),
   ]

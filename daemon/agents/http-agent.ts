@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { RunInput, Usage } from '../../shared/api.ts'
+import type { Budget } from '../../shared/agents/budget.ts'
 import type { HttpAgent } from '../../shared/agents/schema.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { describeUnreachable, ProxyError } from '../../shared/network/faults.ts'
@@ -37,6 +38,8 @@ export type Question = {
     | undefined
   /** For an agent with `event_file`: the payload as JSON. */
   readonly payload?: Buffer | undefined
+  /** What the run may cost, beside the budget of its agent. */
+  readonly most?: Budget['run'] | undefined
   /** Called before its program starts. */
   readonly confined?: ((sandbox: RunInput['sandbox']) => void) | undefined
   /** Called with what the run has used, as soon as it is known; a failed run has its price too. */

@@ -39,7 +39,7 @@ type InvokeParts = {
 export const createInvoke =
   ({ env, homeFolder, run, access }: InvokeParts): Invoke =>
   async (name, agent, question, signal) => {
-    const { prompt, workspace, confined, used } = question
+    const { prompt, workspace, confined, used, most } = question
     const ofBot = {
       repository: workspace?.repository,
       ...('permissions' in agent && { permissions: agent.permissions }),
@@ -47,7 +47,18 @@ export const createInvoke =
     const getToken: RunContext['getToken'] = async (provider, minValidityMs) =>
       (await access(provider, { ...ofBot, minValidityMs, asker: `agent ${name}` })).accessToken
     const variables = toVariables(question)
-    const context = { env, homeFolder, run, getToken, signal, variables, workspace, confined, used }
+    const context = {
+      env,
+      homeFolder,
+      run,
+      getToken,
+      signal,
+      variables,
+      workspace,
+      confined,
+      used,
+      most,
+    }
     switch (agent.kind) {
       case 'echo':
         return cutTo(prompt, agent.output_limit)

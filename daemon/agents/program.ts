@@ -35,6 +35,7 @@ export type RunContext = {
   readonly workspace?: Question['workspace']
   readonly confined?: Question['confined']
   readonly used?: Question['used']
+  readonly most?: Question['most']
   /** Identifies the event. */
   readonly variables?: Readonly<Record<string, string>>
 }

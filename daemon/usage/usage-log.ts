@@ -83,7 +83,6 @@ export class UsageLog {
   }
 
   count({ agent, rule }: Run, usage: Usage, at = new Date()): void {
-    for (const listener of this.#listeners) listener({ agent, rule }, usage)
     const entry: Entry = { at: at.toISOString(), agent, rule, ...usage }
     try {
       this.#append(toMonth(at), entry)
@@ -98,6 +97,7 @@ export class UsageLog {
       this.#isUnwritable = true
       this.#unsaved = [...this.#unsaved, entry].slice(-maxUnsaved)
     }
+    for (const listener of this.#listeners) listener({ agent, rule }, usage)
   }
 
   /** What the runs since then have used. Throws `home-insecure`, `home-unusable`. */

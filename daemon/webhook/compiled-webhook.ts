@@ -1,4 +1,5 @@
 import { type EventRecord, testKeyHeader, type WebhookSummary } from '../../shared/api.ts'
+import { type Budget, toRunLimit } from '../../shared/agents/budget.ts'
 import { listSecrets } from '../../shared/config/environment.ts'
 import type { Config } from '../../shared/config/load.ts'
 import { type Rule, scopePaths } from '../../shared/config/rule.ts'
@@ -37,7 +38,12 @@ export type CompiledWebhook = Omit<Webhook, 'rules'> & {
 }
 
 /** A rule with the path of its webhook, and what its sender tells of times. */
-export type CompiledRule = Rule & Pick<Webhook, 'path'> & Pick<SignatureScheme, 'hasUpdatedAt'>
+export type CompiledRule = Rule &
+  Pick<Webhook, 'path'> &
+  Pick<SignatureScheme, 'hasUpdatedAt'> & {
+    /** What a run of it may cost, beside the budget of its agent. */
+    readonly runLimit?: Budget['run']
+  }
 
 export type KnownSecrets = {
   readonly own: readonly string[]
@@ -58,7 +64,7 @@ export const webhooksByPath = (
         const headerNames = listHeaderNames(webhook.scheme, scopeHeaders)
         const ready: CompiledWebhook = {
           ...webhook,
-          rules: compileRules(webhook),
+          rules: compileRules(webhook, config),
           verifier: createVerifier(webhook, env, config),
           hasUnsignedPost: handshakeMethods(webhook.scheme).includes('POST'),
           maxBodyBytes: config.gateway.server.body_limit,
@@ -74,12 +80,19 @@ export const webhooksByPath = (
       }),
   )
 
-const compileRules = ({
-  path,
-  scheme: { hasUpdatedAt },
-  rules,
-}: Webhook): CompiledWebhook['rules'] =>
-  rules.map((rule) => ({ ...rule, path, ...(hasUpdatedAt && { hasUpdatedAt }) }))
+const compileRules = (
+  { path, scheme: { hasUpdatedAt }, rules }: Webhook,
+  { gateway }: Config,
+): CompiledWebhook['rules'] =>
+  rules.map((rule) => {
+    const runLimit = toRunLimit([rule.budget, gateway.budget])
+    return {
+      ...rule,
+      path,
+      ...(hasUpdatedAt && { hasUpdatedAt }),
+      ...(runLimit && { runLimit }),
+    }
+  })
 
 const createVerifier = (
   { scheme, secretNames }: Webhook,

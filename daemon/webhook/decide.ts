@@ -1,4 +1,5 @@
 import type { LoopGuard } from '../delivery/loop-guard.ts'
+import type { Spending } from '../usage/spending.ts'
 import type { CompiledRule, CompiledWebhook } from './compiled-webhook.ts'
 import { ofRule, type SeenDeliveries } from './dedupe.ts'
 import type { ReadDelivery } from './read-delivery.ts'
@@ -18,6 +19,8 @@ export type Facts = {
   readonly groups: Pick<EventGroups, 'hasWaiting' | 'newerThan'>
   readonly budgets: Pick<RunBudgets, 'isOver'>
   readonly loopGuard: Pick<LoopGuard, 'ownDetail'>
+  /** Without it, no run is held to what it costs. */
+  readonly spending?: Pick<Spending, 'over'>
   /** True for a delivery that ran before a restart, where its sender sends again what catch-up has read. */
   readonly isCaughtUp?: (webhook: CompiledWebhook, deliveryId: string) => boolean
 }
@@ -38,6 +41,8 @@ export type RunDecision = {
   readonly due: readonly CompiledRule[]
   /** Rules that match and have used up their `max_runs`. */
   readonly overBudget: readonly CompiledRule[]
+  /** Rules that match and have no `budget` left, with that as a reason. */
+  readonly overspent: readonly { readonly rule: CompiledRule; readonly why: string }[]
   /** Rules that match and have accepted a newer event with its key, with that as a reason. */
   readonly outdated: readonly { readonly rule: CompiledRule; readonly why: string }[]
   /** Some of its rules have run before: a redelivery runs only the rules that failed. */
@@ -80,18 +85,23 @@ const askRules = (read: ReadDelivery, facts: Facts, nowMs: number): Decision => 
   const due: CompiledRule[] = []
   const overBudget: CompiledRule[] = []
   const outdated: { rule: CompiledRule; why: string }[] = []
+  const overspent: { rule: CompiledRule; why: string }[] = []
   for (const rule of rules) {
     const key = ofRule(read.key, rule.name)
     const before = key && facts.deliveries.eventFor(key, nowMs)
     const why = before === undefined ? findNewer(rule, read, facts) : undefined
     if (before !== undefined) of.push(before)
     else if (why !== undefined) outdated.push({ rule, why })
-    else if (mayRun(rule, read, facts, nowMs)) due.push(rule)
-    else overBudget.push(rule)
+    else if (!mayRun(rule, read, facts, nowMs)) overBudget.push(rule)
+    else {
+      const spent = facts.spending?.over(rule)
+      if (spent === undefined) due.push(rule)
+      else overspent.push({ rule, why: spent })
+    }
   }
   if (of.length === rules.length)
     return { kind: 'duplicate', detail: `the same delivery as ${of.join(', ')}`, of }
-  return { kind: 'run', due, overBudget, outdated, isRepeat: of.length > 0 }
+  return { kind: 'run', due, overBudget, overspent, outdated, isRepeat: of.length > 0 }
 }
 
 const findNewer = (

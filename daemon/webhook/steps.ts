@@ -294,10 +294,14 @@ export const queueEvents = async (delivery: Delivery, parts: PipelineParts): Pro
     return { id, status, rule: rule?.name }
   })
   parts.payloads.keep(accepted, { body: required(verified).body, headers })
-  const { overBudget, outdated } = toRun(delivery)
+  const { overBudget, overspent, outdated } = toRun(delivery)
   for (const rule of overBudget) events.push(addOverBudget(delivery, rule, parts))
-  for (const { rule, why } of outdated) {
-    const end = { state: 'filtered', code: 'superseded', detail: why } as const
+  const passed = [
+    ...overspent.map((one) => ({ ...one, code: 'over-budget' as const })),
+    ...outdated.map((one) => ({ ...one, code: 'superseded' as const })),
+  ]
+  for (const { rule, why, code } of passed) {
+    const end = { state: 'filtered', code, detail: why } as const
     const id = addFiltered(delivery, end, parts.events, rule)
     events.push({ id, status: 'filtered', rule: rule.name })
   }

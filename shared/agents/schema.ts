@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { parsePath } from '../paths.ts'
+import { budgetSchema } from './budget.ts'
 import { agentClis, type CliKind } from './clis.ts'
 import { headerNameForm } from '../config/name-forms.ts'
 import { duration, environmentName, secureUrl, size } from '../config/values.ts'
@@ -18,6 +19,9 @@ const agentCommon = {
     .default(1)
     .describe('Parallel runs of this agent. Default 1.'),
   output_limit: size('1mb', 'A longer answer is cut and marked.'),
+  budget: budgetSchema
+    .optional()
+    .describe('What its runs may cost: a map of run, day or month. Default: no limit.'),
 }
 
 /** `env:` must be followed by a name. */

@@ -1,6 +1,7 @@
 import { readFile, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { z } from 'zod'
+import { findBudgetFault } from '../agents/budget.ts'
 import { agentSchema } from '../agents/schema.ts'
 import type { StartFailure } from '../client/spawn.ts'
 import { DoorwardError, systemCode } from '../errors.ts'
@@ -116,6 +117,11 @@ export const checkConfig = (
   const agents = parseEach(agentSchema, agentsValue)
   const providers = [...builtInProviders, ...keysOf(getValueAt(gatewayValue, ['providers']))]
   checkAgentProviders(agents, [...new Set(providers)].sort(), agentsFile, agentProblems)
+  for (const [name, agent] of agents) {
+    const fault = agent.budget && findBudgetFault(agent, agent.budget)
+    const place = ['agents', name, 'budget', fault?.key ?? '']
+    if (fault) agentProblems.push(agentsFile.problemAt(place, fault.reason, fault.hint))
+  }
 
   const webhookProblems: Problem[] = []
   const webhooksValue = checkShape('webhooks', webhooksFile, webhookProblems)

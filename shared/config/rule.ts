@@ -1,3 +1,4 @@
+import type { Budget } from '../agents/budget.ts'
 import { DoorwardError } from '../errors.ts'
 import type { Path } from '../paths.ts'
 import {
@@ -77,6 +78,8 @@ export type Rule = {
   readonly bot?: string
   /** How many of its events may run in an hour or a day. */
   readonly maxRuns: Rate | undefined
+  /** What its runs may cost. */
+  readonly budget?: Budget
   readonly acceptsRisk: boolean
 }
 
@@ -338,6 +341,7 @@ export const toRule = (
     checkName: entry.check_name,
     publish: toPublish(entry),
     maxRuns: entry.max_runs,
+    ...(entry.budget && { budget: entry.budget }),
     acceptsRisk: entry.accept_risk ?? false,
   }
 }

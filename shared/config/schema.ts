@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { budgetSchema } from '../agents/budget.ts'
 import { agentSchema } from '../agents/schema.ts'
 import { providerNameForm, scopeForm } from './name-forms.ts'
 import { targetsSchema } from '../targets/schema.ts'
@@ -231,6 +232,9 @@ export const gatewayFileSchema = z.strictObject({
         .describe('Events kept in memory. Default 200.'),
     })
     .prefault({}),
+  budget: budgetSchema
+    .optional()
+    .describe('What all runs together may cost: a map of run, day or month. Default: no limit.'),
   workspaces: z
     .strictObject({
       max_size: size(

@@ -4,6 +4,7 @@ import { startsWithEvent } from '../paths.ts'
 import { getKeySource } from '../signatures/scheme.ts'
 import { contextsIn, literalText, pathsIn } from '../templates.ts'
 import { didYouMean } from '../text.ts'
+import { says } from '../agents/budget.ts'
 import { describePermission } from '../agents/schema.ts'
 import {
   canReadLogin,
@@ -17,7 +18,7 @@ import { listSecrets } from './environment.ts'
 import type { Config } from './load.ts'
 import { builtInProviders } from './name-forms.ts'
 import { localAgents, queueWarnings } from './queue.ts'
-import type { Rule } from './rule.ts'
+import { isForModel, type Rule } from './rule.ts'
 import type { Agent } from './schema.ts'
 import { createPathCheck } from './sample-warnings.ts'
 import { proofFaults, schemeFaults } from './signature-warnings.ts'
@@ -39,6 +40,7 @@ export const collectWarnings = (config: Config, env: NodeJS.ProcessEnv): Warning
   const checks = [...ruleChecks, createPathCheck()]
   return [
     ...limitWarnings(config),
+    ...budgetWarnings(config),
     ...queueWarnings(config, env),
     ...webhooks.flatMap((webhook) => secretFaults(webhook, facts)).map((fault) => toWarning(fault)),
     ...webhooks.flatMap((webhook) => [
@@ -59,6 +61,23 @@ export const collectWarnings = (config: Config, env: NodeJS.ProcessEnv): Warning
 /** `/webhook/github review`, as events show it. */
 const describeRule = (path: string, { name }: Rule): string =>
   name === undefined ? path : `${path} ${name}`
+
+/** A budget of all runs in dollars, with agents that do not say what they cost. */
+const budgetWarnings = ({ gateway: { budget }, webhooks }: Config): Warning[] => {
+  const isInDollars = [budget?.day, budget?.month].some((most) => most && 'usd' in most)
+  if (!isInDollars) return []
+  const rules = webhooks.flatMap(({ enabled, rules }) => (enabled ? rules : []))
+  const silent = rules.filter(({ agent }) => isForModel(agent.kind) && !says(agent).usd)
+  const names = [...new Set(silent.map(({ agentName }) => agentName))].join(', ')
+  return names === ''
+    ? []
+    : warn(
+        'budget-not-counted',
+        `budget is in dollars, and does not count agents that do not say what they cost: ${names}`,
+        'use tokens, as 2m tokens, in gateway.yaml or for those agents',
+        { file: 'config/gateway.yaml' },
+      )
+}
 
 /** A body that never fits is answered 503, and its sender retries forever. */
 const limitWarnings = ({ gateway }: Config): Warning[] =>

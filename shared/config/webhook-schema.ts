@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { budgetSchema } from '../agents/budget.ts'
 import { pathFault } from '../errors.ts'
 import { filterSchema } from '../filter/conditions.ts'
 import { contextNames } from '../templates.ts'
@@ -200,6 +201,11 @@ const ruleFields = {
     .describe(
       'How often it may run, as 50/day or 10/hour; events over it are passed over. Each rule has its own count. Default: no limit.',
     ),
+  budget: budgetSchema
+    .optional()
+    .describe(
+      'What its runs may cost: a map of run, day or month. Each rule has its own sum. Default: no limit.',
+    ),
 }
 
 /** One of several rules of a webhook. */
@@ -280,6 +286,7 @@ export const webhookSchema = z
     title: ruleFields.title,
     coalesce: ruleFields.coalesce,
     max_runs: ruleFields.max_runs,
+    budget: ruleFields.budget,
     accept_risk: ruleFields.accept_risk,
     enabled: z.boolean().default(true).describe('With false, this path answers 404. Default true.'),
   })

@@ -1,3 +1,4 @@
+import { findBudgetFault } from '../agents/budget.ts'
 import { toScheme } from '../signatures/described.ts'
 import type { SignatureScheme } from '../signatures/scheme.ts'
 import { replyKind } from '../targets/targets.ts'
@@ -116,6 +117,12 @@ const readWebhook = (
     )
     return { fields, parsed }
   }) ?? [{ fields: entry, parsed: shared }]
+  parts.forEach(({ fields: { budget, agent = '' } }, number) => {
+    const known = agents.get(agent)
+    const fault = budget && known && findBudgetFault(known, budget)
+    const key = entry.rules?.[number]?.budget ? ['rules', number] : []
+    if (fault) at([...key, 'budget', fault.key], fault.reason, fault.hint)
+  })
   checkNames(entry.rules ?? [], place, context)
   checkScheme(
     entry,

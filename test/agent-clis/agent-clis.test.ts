@@ -63,6 +63,7 @@ const webhooksFile = `webhooks:
 ${kinds.map((kind) => `  - { path: /${kind}, agent: ${kind}, prompt_template: "Say it. {{event.canary}} {{event.more}}" }`).join('\n')}
 ${kinds.map((kind) => `  - { path: /at-${kind}, agent: at-${kind}, prompt_template: "Say it. {{event.canary}} {{event.more}}" }`).join('\n')}
 ${kinds.map((kind) => `  - { path: /boxed-${kind}, agent: boxed-${kind}, prompt_template: "Say it. {{event.canary}}" }`).join('\n')}
+  - { path: /cheap-claude, agent: cheap-claude, prompt_template: "Say it. {{event.canary}}" }
 ${kinds.map((kind) => `  - { path: /hasty-${kind}, agent: hasty-${kind}, prompt_template: "Say it. {{event.canary}}" }`).join('\n')}
 `
 
@@ -120,6 +121,11 @@ describe('the agent programs themselves', function () {
         agents.trimEnd(),
         variant(agents, 'hasty', 'timeout: 8s'),
         variant(agents, 'at', `cwd: "${project}"`),
+        variant(
+          agents.slice(0, agents.indexOf('  codex:')),
+          'cheap',
+          'budget: { run: 0.000001 }, tools: read',
+        ),
         variant(agents, 'boxed', `cwd: "${project}", tools: read, sandbox: required`),
         '',
       ].join('\n'),
@@ -242,6 +248,15 @@ describe('the agent programs themselves', function () {
       })
     })
   }
+
+  it('are ended when a run has cost what it may, and the event has what that was', async () => {
+    const call = readCalls.claude(join(project, 'inside.txt'))
+    model.behave({ kind: 'asks-for-tool', ...call } as ModelBehaviour)
+    const { event } = await ask('cheap-claude')
+    assert.deepEqual([event.state, event.code], ['failed', 'budget-reached'], event.detail)
+    assert.match(event.detail ?? '', /^claude ended the run at its budget/)
+    assert.ok((event.usage?.costUsd ?? 0) > 0)
+  })
 
   // These wait for their time to be over: all four at once.
   it('fail, or are stopped in time, when the model has a fault', async () => {

@@ -105,6 +105,7 @@ const notifiedCodes: ReadonlySet<string> = new Set([
   'token-file-insecure',
   'keychain-unavailable',
   'over-budget',
+  'budget-used',
   'deliveries-missed',
   'tunnel-down',
   'tunnel-failed',

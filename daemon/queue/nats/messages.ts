@@ -100,6 +100,7 @@ export type Run = Pick<
   readonly eventText: AcceptedEvent['webhook']['values']['eventText']
   /** What the prompt was made for. */
   readonly kind: Agent['kind']
+  readonly runLimit?: AcceptedEvent['webhook']['runLimit']
   readonly ticket: Buffer
 }
 
@@ -204,7 +205,14 @@ export const writeRun = (
   const { webhook, receivedAt, known, prompt, payload, paths, workspace, context } = event
   const { path, agentName: agent, values, agent: made } = webhook
   const rest = { path, agent, known, prompt, paths, workspace, context, receivedAt }
-  const request = { door, run, ...rest, eventText: values.eventText, kind: made.kind }
+  const request = {
+    door,
+    run,
+    ...rest,
+    eventText: values.eventText,
+    kind: made.kind,
+    runLimit: webhook.runLimit,
+  }
   const sealed = sealWith(keys, 'run', id, pack(toJson(request), payload ?? none))
   const copy = toWire({ ...event, payload: undefined, coalesced: undefined })
   const ticket = { ...copy, madeAt: Date.now() }

@@ -280,7 +280,7 @@ const toEvent = (run: Run, { agents }: Engine['config']): AcceptedEvent => {
   if (!agent)
     throw new DoorwardError('agent-not-found', `there is no agent ${agentName} on this machine`)
   const values = { eventText: run.eventText, maxValueLength: undefined }
-  const webhook = { path, agentName, agent, values }
+  const webhook = { path, agentName, agent, values, runLimit: run.runLimit }
   if (isUnfencedFor(run.eventText, run.kind, agent.kind))
     throw failed(
       `its prompt was made for an agent that is no language model, and ${agentName} is one on this machine`,

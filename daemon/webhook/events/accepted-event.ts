@@ -26,7 +26,7 @@ import type { KeptPayload } from './kept-payloads.ts'
 export type AcceptedEvent = {
   readonly webhook: Pick<
     CompiledRule,
-    'path' | 'agentName' | 'agent' | 'values' | 'publish' | 'bot'
+    'path' | 'agentName' | 'agent' | 'values' | 'publish' | 'bot' | 'runLimit'
   >
   readonly receivedAt: Date
   readonly known: Known
@@ -146,8 +146,12 @@ export const toWire = ({
   detail: _detail,
   ...event
 }: AcceptedEvent): EventOnWire => {
-  const { path, agentName, agent, values, publish, bot } = event.webhook
-  const kept = { ...(publish && { publish }), ...(bot !== undefined && { bot }) }
+  const { path, agentName, agent, values, publish, bot, runLimit } = event.webhook
+  const kept = {
+    ...(runLimit && { runLimit }),
+    ...(publish && { publish }),
+    ...(bot !== undefined && { bot }),
+  }
   return {
     ...event,
     webhook: { path, agentName, agent, values, ...kept },

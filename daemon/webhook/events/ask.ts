@@ -114,7 +114,17 @@ const toQuestion = ({ id, event, had }: Asked, prompt: string) => {
   const { deliveryId, rule } = known
   const confined: Question['confined'] = (sandbox) => had({ sandbox })
   const used: Question['used'] = (usage) => had({ usage })
-  return { prompt, webhook: webhook.path, rule, eventId: id, deliveryId, payload, confined, used }
+  return {
+    prompt,
+    webhook: webhook.path,
+    rule,
+    eventId: id,
+    deliveryId,
+    payload,
+    confined,
+    used,
+    most: webhook.runLimit,
+  }
 }
 
 /** Commits what the agent changed, when a target wants it: the worktree is gone when that is delivered. */

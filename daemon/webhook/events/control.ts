@@ -194,7 +194,7 @@ const whyNot = ({ kind, state, code }: EventRecord): string => {
   if (kind !== 'webhook') return 'it is no event of a webhook'
   if (state === 'done') return 'it is done: nothing of it failed'
   if (code === 'not-allowed') return 'who started it may not, so nothing was run'
-  if (code === 'over-budget') return 'max_runs was used up, so nothing was run'
+  if (code === 'over-budget') return 'max_runs or a budget was used up, so nothing was run'
   if (code === 'superseded') return 'a newer event replaced it'
   if (state === 'filtered') return 'the filter did not match, so nothing was run'
   if (state === 'duplicate') return 'it repeats another event: look at that one'

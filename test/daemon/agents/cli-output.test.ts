@@ -79,6 +79,15 @@ describe('the answer of claude', () => {
     )
   })
 
+  it('is missing where the run has cost what it may, which has a code of its own', () => {
+    const ended = { subtype: 'error_max_budget_usd', is_error: true, result: undefined }
+    const errors = ['Reached maximum budget ($0.5)']
+    assert.throws(
+      () => readClaudeAnswer(printed([result({ ...ended, errors })], 1)),
+      (error) => error instanceof NoAnswer && error.code === 'budget-reached',
+    )
+  })
+
   it('is missing in cut output, and without a result', () => {
     for (const text of ['', '{"type":"result","res', 'null', '[]', '{"result":"x"}', 'hello'])
       refuses(readClaudeAnswer, printed(text), '')

@@ -60,4 +60,19 @@ describe('buildArgv', () => {
     assert.ok(!flags('claude', 'read', '--tools', 'Bash').includes('Grep'))
     assert.equal(flags('codex', 'write', '-s', 'read-only').split('-s ').length, 2)
   })
+
+  it('limits what a run of claude costs by the least of its budgets, unless args do', () => {
+    const limit = (agent: Parameters<typeof buildArgv>[0], usd?: number) => {
+      const argv = buildArgv(agent, usd === undefined ? undefined : { usd })
+      const at = argv.indexOf('--max-budget-usd')
+      return at === -1 ? undefined : argv[at + 1]
+    }
+    const budget = { run: { usd: 0.5 } }
+    assert.equal(limit({ kind: 'claude' }), undefined)
+    assert.equal(limit({ kind: 'claude' }, 2), '2')
+    assert.equal(limit({ kind: 'claude', budget }, 2), '0.5')
+    assert.equal(limit({ kind: 'claude', budget }, 0.25), '0.25')
+    assert.equal(limit({ kind: 'claude', budget, args: ['--max-budget-usd', '9'] }), '9')
+    assert.equal(limit({ kind: 'codex' }, 2), undefined)
+  })
 })

@@ -44,7 +44,7 @@ describe('an unknown key', () => {
       },
       'agents.yaml:4:37 agents.c.comand: unknown key (did you mean "command"?)',
       'agents.yaml:4:50 agents.c.timout: unknown key (did you mean "timeout"?)',
-      'agents.yaml:5:20 agents.d.cwd: unknown key (known: kind, timeout, concurrency, output_limit)',
+      'agents.yaml:5:20 agents.d.cwd: unknown key (known: kind, timeout, concurrency, output_limit, budget)',
     ],
     'that no longer exists, with what to do instead': [
       {
