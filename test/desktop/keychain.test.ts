@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { noteSent } from '../../daemon/oauth/tokens/refresh.ts'
+import { writeBot } from '../../daemon/bots/bot-record.ts'
 import { readToken, writeToken } from '../../daemon/oauth/tokens/token-store.ts'
 import { Keychain } from '../../daemon/oauth/tokens/keychain.ts'
 import { addPending, listPending } from '../../daemon/oauth/logout/revocation-store.ts'
@@ -17,6 +18,7 @@ import { connect } from '../../shared/client/client.ts'
 import { keychainProgram, packageFolder } from '../../shared/version.ts'
 import { describeOnLinux } from '../support/desktop/desktop.ts'
 import { type Keyring, startKeyring } from '../support/desktop/keyring.ts'
+import { startGithubAppServer } from '../support/servers/github-app-server.ts'
 import {
   startRotatingProvider,
   type RotatingProvider,
@@ -75,6 +77,56 @@ describeOnLinux('token files with tokens.store: keychain', () => {
   const logged = (text: RegExp) => untilText(home.logs, 'daemon.log', text)
   const sealedForm = /"sealed": "aes-256-gcm"/
   const isSealed = (text: string) => sealedForm.test(text)
+
+  it('seals the key of a bot too, as token files are, and opens it for its tokens', async () => {
+    await keyring.unlock()
+    const github = await startGithubAppServer()
+    try {
+      const code = github.press({
+        name: 'sealed',
+        default_permissions: { contents: 'read' },
+        default_events: [],
+      })
+      const [app] = github.apps
+      assert.ok(app && code)
+      github.install('sealed', ['acme/shop'])
+      await writeBot(home, {
+        kind: 'app',
+        version: 1,
+        slug: 'sealed',
+        name: 'sealed',
+        appId: app.id,
+        clientId: app.clientId,
+        clientSecret: 'never-shown-anywhere',
+        privateKey: app.pem,
+        owner: 'octocat',
+        apiUrl: github.apiUrl,
+        pageUrl: `${github.origin}/apps/sealed`,
+        settingsUrl: `${github.origin}/settings/apps/sealed`,
+        can: 'review',
+        hookUrl: 'https://doorward.invalid/webhook/sealed',
+        createdAt: new Date().toISOString(),
+      })
+      const file = join(home.clients, 'github@sealed.json')
+      await start()
+      const sealed = await untilText(home.clients, 'github@sealed.json', /"sealed": "aes-256-gcm"/)
+      assert.doesNotMatch(sealed, /never-shown|PRIVATE/)
+      assert.equal((await stat(file)).mode & 0o777, 0o600)
+      const { accessToken } =
+        (await daemon?.client.get<AccessToken>(
+          '/oauth/tokens/github@sealed/access?repository=acme/shop',
+        )) ?? {}
+      assert.match(accessToken ?? '', /^ghs_/)
+      await daemon?.stop()
+      await start()
+      assert.deepEqual(await problems(), [])
+      await configure('file')
+      await daemon?.client.post('/daemon/reload')
+      await untilText(home.clients, 'github@sealed.json', /BEGIN RSA PRIVATE KEY/)
+    } finally {
+      github.close()
+    }
+  })
 
   it('are sealed at the start, read by every later daemon, and plain again afterwards', async () => {
     await keyring.unlock()
