@@ -41,7 +41,7 @@ describe('the rules of the pages about failed builds and fixes', () => {
     const home = await temporaryHome({
       gateway: scene.gateway,
       env: 'GITHUB_REVIEW_WEBHOOK_SECRET=a-secret\nSENTRY_WEBHOOK_SECRET=another\n',
-      agents: `agents:\n  reviewer: { kind: openai, base_url: "${model.origin}/v1", model: m }\n${fixer}`,
+      agents: `agents:\n  claude: { kind: openai, base_url: "${model.origin}/v1", model: m }\n${fixer}`,
       webhooks: `${fixes.replaceAll('acme/shop', 'acme/door').replace(', notify:desktop', '')}
   - path: /webhook/github-review
     signature_scheme: github
