@@ -74,7 +74,7 @@ for (const name of ['memory', 'nats'] as const)
       assert.equal((await receiver.untilOver(id)).resultPreview, '{"a":"ü"}')
     })
 
-    it('records what its model used, also of a run that failed', async () => {
+    it('records and counts what its model used, also of a run that failed', async () => {
       const model = await startModelServer()
       const settings = `kind: openai, base_url: "${model.origin}/v1", model: a-model`
       const receiver = await start({ agents: `  asks: { ${settings} }\n` })
@@ -86,6 +86,11 @@ for (const name of ['memory', 'nats'] as const)
       const usage = { inputTokens: 1, outputTokens: 1, model: 'fake-model' }
       assert.deepEqual(await run('yes'), ['done', usage])
       assert.deepEqual(await run(''), ['failed', usage])
+      // Where it was received, once.
+      const counted = machines.map(({ memory }) => memory.usage.spent({ agent: 'asks' }).day)
+      const sum = { runs: 2, inputTokens: 2, outputTokens: 2, cachedTokens: 0 }
+      assert.deepEqual(counted[0], sum)
+      assert.ok(counted.slice(1).every(({ runs }) => runs === 0))
       model.close()
     })
 
