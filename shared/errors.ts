@@ -62,6 +62,9 @@ export const errorStatuses = {
   'agent-stopped': 503,
   'target-invalid': 422,
   'delivery-failed': 502,
+  'branch-moved': 409,
+  'push-fork': 409,
+  'push-not-allowed': 403,
   // hooks at senders
   'source-failed': 502,
   'scope-missing': 409,

@@ -19,6 +19,7 @@ import { createGithubCheck } from './targets/github-check.ts'
 import { createGithubReview } from './targets/github-review.ts'
 import { createGithub } from './targets/github.ts'
 import { createPullRequest } from './targets/pull-request.ts'
+import { createPush } from './targets/push.ts'
 import { createGitlab } from './targets/gitlab.ts'
 import { createGitlabReview } from './targets/gitlab-review.ts'
 import { createHttp } from './targets/http.ts'
@@ -188,6 +189,8 @@ export const createSenders = ({
     isDefault: github.token_env === undefined && github.login === undefined,
   }
   const githubApi = createGithubApi(github.api_url, githubToken)
+  const gitOrigin = toGitOrigin(github.api_url)
+  const changes = { git, marks, messages, attempts }
   const gitlabToken = token('gitlab', gitlab.token_env, gitlab.login ?? 'gitlab')
   const needs = needsOf(githubToken, ['repo', 'public_repo'])
   return {
@@ -202,15 +205,8 @@ export const createSenders = ({
     github: { ...createGithub(githubApi, marks), needs },
     'github-review': { ...createGithubReview(githubApi, marks), needs },
     'github-check': { ...createGithubCheck(githubApi, marks, messages), needs },
-    'pull-request': {
-      ...createPullRequest(githubApi, toGitOrigin(github.api_url), {
-        git,
-        marks,
-        messages,
-        attempts,
-      }),
-      needs,
-    },
+    'pull-request': { ...createPullRequest(githubApi, gitOrigin, changes), needs },
+    push: { ...createPush(githubApi, gitOrigin, changes), needs },
     gitlab: createGitlab(gitlab.api_url, gitlabToken, marks),
     'gitlab-review': createGitlabReview(gitlab.api_url, gitlabToken, marks),
     jira: createJira(jira, token('jira', jira.token_env, undefined), messages),

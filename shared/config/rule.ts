@@ -22,6 +22,7 @@ import {
   type Target,
   targetPaths,
   withReads,
+  publishesChange,
 } from '../targets/targets.ts'
 import type { Agent, Gateway } from './schema.ts'
 import type { RuleEntry } from './webhook-schema.ts'
@@ -215,7 +216,7 @@ const findMissingSetting = (
     }
   }
   if (!gateway) return undefined
-  if (target.kind === 'pull-request' && gateway.queue.engine === 'nats')
+  if (publishesChange(target) && gateway.queue.engine === 'nats')
     return {
       reason: 'not with queue.engine: nats, as the commit is on the machine of the agent',
       hint: 'let this webhook run on a machine with queue.engine: memory',

@@ -103,7 +103,7 @@ const ruleFields = {
     .union([z.string(), z.array(z.string()).min(1)])
     .optional()
     .describe(
-      'none, log, notify:desktop, file:<path>, slack:#channel, telegram:<chat>, telegram:<chat>/<topic>, discord:<name>, email:<address>, github:<owner>/<repo>#<number>, github-review:<owner>/<repo>#<N>, github-check:<owner>/<repo>@<sha>, pull-request:<owner>/<repo>, gitlab:<group>/<project>!<number>, gitlab-review:<group>/<project>!<number>, jira:<issue>, linear:<issue> or http:<name>; a list delivers to each. Default none.',
+      'none, log, notify:desktop, file:<path>, slack:#channel, telegram:<chat>, telegram:<chat>/<topic>, discord:<name>, email:<address>, github:<owner>/<repo>#<number>, github-review:<owner>/<repo>#<N>, github-check:<owner>/<repo>@<sha>, pull-request:<owner>/<repo>, push:<owner>/<repo>#<number>, gitlab:<group>/<project>!<number>, gitlab-review:<group>/<project>!<number>, jira:<issue>, linear:<issue> or http:<name>; a list delivers to each. Default none.',
     ),
   update: z
     .boolean()
@@ -121,7 +121,7 @@ const ruleFields = {
   allow_files: globs
     .optional()
     .describe(
-      'Globs of files that pull-request: may change although they run or rule others: .github/, CODEOWNERS, hooks, submodules, links out of the repository, files over 1 MB. Default: none.',
+      'Globs of files that pull-request: and push: may change although they run or rule others: .github/, CODEOWNERS, hooks, submodules, links out of the repository, files over 1 MB. Default: none.',
     ),
   allow_workflows: z
     .boolean()
@@ -129,15 +129,21 @@ const ruleFields = {
     .describe(
       'With true, the same as .github/workflows/** in allow_files: workflows run with the secrets of the repository. Default false.',
     ),
+  allow_push: z
+    .boolean()
+    .optional()
+    .describe(
+      'With true, push: may push to any branch of a pull request but the default branch, not to doorward/… alone. Default false.',
+    ),
   max_attempts: z
     .int()
     .min(1)
     .max(1000)
     .optional()
     .describe(
-      'How often pull-request: pushes for one subject within 30 days, opening included; then a comment there asks a person. Default 2.',
+      'How often pull-request: pushes for one subject within 30 days, opening included; then a comment there asks a person. Default 2; with push: no limit.',
     ),
-  commit: commitSchema.optional().describe('Who makes the commit of pull-request:.'),
+  commit: commitSchema.optional().describe('Who makes the commit of pull-request: and push:.'),
   pull_request: pullRequestSchema.optional().describe('What pull-request: opens it with.'),
   event_text: z
     .enum(['fenced', 'plain'])
@@ -264,6 +270,7 @@ export const webhookSchema = z
     check_name: ruleFields.check_name,
     allow_files: ruleFields.allow_files,
     allow_workflows: ruleFields.allow_workflows,
+    allow_push: ruleFields.allow_push,
     max_attempts: ruleFields.max_attempts,
     commit: ruleFields.commit,
     pull_request: ruleFields.pull_request,

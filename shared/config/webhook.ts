@@ -1,7 +1,7 @@
 import { findBudgetFault } from '../agents/budget.ts'
 import { toScheme } from '../signatures/described.ts'
 import type { SignatureScheme } from '../signatures/scheme.ts'
-import { replyKind } from '../targets/targets.ts'
+import { publishesChange, replyKind } from '../targets/targets.ts'
 import { headerNamesIn } from '../templates.ts'
 import type { Rate } from '../text.ts'
 import {
@@ -221,14 +221,15 @@ const checkRule = (
   const isParsed = !fields.workspace === !workspace && !fields.prompt_template === !prompt
   if (isParsed) checkContext(parsed, report)
   if (!targets) return
-  if (targets.some(({ kind }) => kind === 'pull-request') && workspace?.access !== 'write')
+  const publishing = targets.find(publishesChange)
+  if (publishing && workspace?.access !== 'write')
     report(
       'deliver_to',
-      'pull-request: needs a workspace that the agent may change',
+      `${publishing.kind}: needs a workspace that the agent may change`,
       'write workspace: { repo: …, ref: …, access: write }',
     )
   for (const key of ['commit', 'pull_request'] as const)
-    if (fields[key] && !targets.some(({ kind }) => kind === 'pull-request'))
+    if (fields[key] && !(key === 'commit' ? publishing : targets.some(opensPull)))
       report(
         key,
         'no target of this rule is pull-request:',
@@ -252,6 +253,8 @@ const checkRule = (
 
 /** Senders whose messages take reactions. */
 const acknowledged = ['github', 'slack', 'telegram']
+
+const opensPull = ({ kind }: { readonly kind: string }): boolean => kind === 'pull-request'
 
 const checkNames = (
   rules: NonNullable<WebhookEntry['rules']>,

@@ -102,6 +102,8 @@ export type PublishSettings = {
   readonly allowFiles?: readonly string[] | undefined
   /** How often the rule pushes for one subject within 30 days. */
   readonly maxAttempts?: number | undefined
+  /** True where branches of people may be pushed to. */
+  readonly allowsPush?: boolean | undefined
 }
 
 /** Undefined for a rule that says nothing of it. */
@@ -111,12 +113,14 @@ export const toPublish = (entry: {
   readonly allow_files?: string | readonly string[] | undefined
   readonly allow_workflows?: boolean | undefined
   readonly max_attempts?: number | undefined
+  readonly allow_push?: boolean | undefined
 }): PublishSettings | undefined => {
   const { commit, pull_request: pullRequest, max_attempts: maxAttempts } = entry
   const files = [entry.allow_files ?? []].flat()
   if (entry.allow_workflows) files.push('.github/workflows/**')
   const allowFiles = files.length === 0 ? undefined : files
-  const settings = { commit, pullRequest, allowFiles, maxAttempts }
+  const allowsPush = entry.allow_push
+  const settings = { commit, pullRequest, allowFiles, maxAttempts, allowsPush }
   const given = Object.entries(settings).filter(([, value]) => value !== undefined)
   return given.length === 0 ? undefined : Object.fromEntries(given)
 }

@@ -96,6 +96,10 @@ const addresses = {
     form: 'pull-request:<owner>/<repo>, or pull-request:<owner>/<repo>@<branch> for another base than the default branch',
     isValid: (address) => pullRequest.test(address),
   },
+  push: {
+    form: 'push:<owner>/<repo>#<number>, of a pull request',
+    isValid: isGithubIssue,
+  },
   gitlab: {
     form: 'gitlab:<group>/<project>!<merge request> or gitlab:<group>/<project>#<issue>',
     isValid: (address) => gitlabItem.test(address),

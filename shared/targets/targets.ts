@@ -7,7 +7,11 @@ import { didYouMean } from '../text.ts'
 import { type HttpReads, listReads } from './http-templates.ts'
 import { addressForm, isAddress, type SentKind, sentKinds, type TargetSettings } from './schema.ts'
 
-const githubKinds = ['github', 'github-review', 'github-check', 'pull-request']
+const githubKinds = ['github', 'github-review', 'github-check', 'pull-request', 'push']
+
+/** True for targets that publish what an agent changed. */
+export const publishesChange = ({ kind }: { readonly kind: string }): boolean =>
+  kind === 'pull-request' || kind === 'push'
 
 /** The kind whose settings and token a kind uses. */
 export const toServerKind = (kind: string): string => {

@@ -1,3 +1,4 @@
+import type { ErrorCode } from '../../../shared/errors.ts'
 import type { ProxyError } from '../../../shared/network/faults.ts'
 import { type Git, GitFailed, type Remote } from '../../workspace/git.ts'
 import { certificateHint } from '../../workspace/mirror.ts'
@@ -36,13 +37,14 @@ const toProxyError = ({ message, hint, isPermanent }: ProxyError, branch: string
 const toPushError = (text: string, branch: string): Error => {
   if (/Authentication failed|could not read (Username|Password)|error: 401/i.test(text))
     return new TokenRefused()
-  const [, retryability, message, hint] = pushErrors.find(([form]) => form.test(text)) ?? [
+  const [, retryability, message, hint, code] = pushErrors.find(([form]) => form.test(text)) ?? [
     text,
     'permanent' as const,
     `git failed: ${(text.split('\n').at(-1) ?? '').slice(0, 200)}`,
   ]
   return new DeliveryError(retryability, `the branch ${branch} was not pushed: ${message}`, {
     hint,
+    ...(code && { code }),
   })
 }
 
@@ -70,6 +72,7 @@ const pushErrors: readonly (readonly [
   retryability: 'permanent' | 'retryable',
   message: string,
   hint: string,
+  code?: ErrorCode,
 ])[] = [
   [
     /certificate|SSL CA cert/i,
@@ -88,6 +91,7 @@ const pushErrors: readonly (readonly [
     'permanent',
     'there is one of an earlier run',
     'merge or delete it',
+    'branch-moved',
   ],
   [
     /GH0\d\d|protected branch|rule violations|hook declined|\[(remote )?rejected\]/i,

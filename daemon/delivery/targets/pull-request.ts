@@ -15,7 +15,8 @@ import { addLabelsAndReviewers, readLogin, withAuthor } from './pull-request-opt
 
 const usualAttempts = 2
 
-type Parts = {
+/** What publishes a change. */
+export type ChangeParts = {
   readonly attempts: Attempts
   readonly git: Git
   readonly marks: CommentMarks
@@ -27,7 +28,11 @@ type Parts = {
  * text (docs.github.com/rest/pulls/pulls), or adds a commit to the open one. The agent holds no token: doorward
  * pushes with that of the target.
  */
-export const createPullRequest = (api: GithubApi, gitOrigin: string, parts: Parts): Sender => ({
+export const createPullRequest = (
+  api: GithubApi,
+  gitOrigin: string,
+  parts: ChangeParts,
+): Sender => ({
   isIdempotent: true,
   send: async ({ address, text: answer, reply }, attempt) => {
     const { git, marks, attempts } = parts
@@ -97,7 +102,7 @@ type Pulls = {
   readonly base: string | undefined
 }
 
-type Pushing = Parts & {
+type Pushing = ChangeParts & {
   readonly api: GithubApi
   readonly reply: AgentReply
   readonly attempt: Attempt

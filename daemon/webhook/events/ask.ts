@@ -1,4 +1,5 @@
 import type { RunInput } from '../../../shared/api.ts'
+import { publishesChange } from '../../../shared/targets/targets.ts'
 import type { Answer } from '../../agents/answer.ts'
 import type { Question } from '../../agents/http-agent.ts'
 import type { Invoke } from '../../agents/invoke.ts'
@@ -134,8 +135,7 @@ const captureChange = async (
   id: string,
   text: string,
 ): Promise<{ change: SeenCode['change']; notes: readonly string[] } | undefined> => {
-  if (request?.access !== 'write' || !targets.some(({ kind }) => kind === 'pull-request'))
-    return undefined
+  if (request?.access !== 'write' || !targets.some(publishesChange)) return undefined
   const { ref, notes } = await workspace.commit(toCommitMessage(text, id))
   if (ref !== undefined) return { change: { gitDir: workspace.gitDir, ref }, notes }
   return { change: notes.length === 0 ? 'none' : 'left-out', notes }

@@ -1,6 +1,7 @@
 import type { EventRecord, Stage, TargetResult } from '../../../shared/api.ts'
 import { DoorwardError, errorName } from '../../../shared/errors.ts'
 import { toPlainText } from '../../../shared/text.ts'
+import { publishesChange } from '../../../shared/targets/targets.ts'
 import type { Answer } from '../../agents/answer.ts'
 import type { Deliver, EventLinkTo } from '../../delivery/deliver.ts'
 import { isEmpty } from '../../delivery/format/parts.ts'
@@ -100,7 +101,7 @@ export const createRunToEnd = (parts: RunToEndParts): RunToEnd => {
       if (earlier.length === 0) return nothingSent
       const isSilent = isEmpty(text)
       // An agent that says nothing may still have changed files.
-      const only = isSilent ? ('pull-request' as const) : undefined
+      const isMeant = isSilent ? publishesChange : undefined
       const hasChange = code?.change !== undefined && code.change !== 'none'
       if (isSilent && !hasChange)
         return { ...nothingSent, detail: 'the answer is empty: nothing was delivered' }
@@ -109,7 +110,7 @@ export const createRunToEnd = (parts: RunToEndParts): RunToEnd => {
       // This may start other jobs.
       run.agentIsDone()
       start = performance.now()
-      const results = await bringToTargets(run, text, earlier, code, only)
+      const results = await bringToTargets(run, text, earlier, code, isMeant)
       const silent = isSilent && { detail: 'the answer is empty: only the change was delivered' }
       return { durations: time(), ...silent, ...deliveredEnd(results) }
     } catch (error) {
@@ -128,12 +129,13 @@ const createBringToTargets =
     text: string,
     earlier: readonly TargetResult[],
     code?: SeenCode,
-    kind?: ResolvedTarget['kind'],
+    isMeant: (target: ResolvedTarget) => boolean = () => true,
   ) => {
     const { webhook, receivedAt, targets, known, updateKey, checkName } = event
-    const only = openPlaces(earlier).filter(
-      (place) => kind === undefined || targets[place]?.kind === kind,
-    )
+    const only = openPlaces(earlier).filter((place) => {
+      const target = targets[place]
+      return target !== undefined && isMeant(target)
+    })
     let results = [...earlier]
     const changed = (place: number, result: TargetResult) => {
       results = withResult(results, earlier, place, result)

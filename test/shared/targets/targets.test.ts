@@ -21,6 +21,7 @@ const good: Readonly<Record<SentKind, readonly string[]>> = {
   github: ['acme/door#1', 'a-b/c.d_e#12', 'octo_corp/.github#3'],
   'github-review': ['acme/door#1', 'octo_corp/.github#3'],
   'github-check': [`acme/door@${'a'.repeat(40)}`, `a-b/c.d_e@${'0'.repeat(64)}`],
+  push: ['acme/api#7', 'a_b/.github#1'],
   'pull-request': ['acme/door', 'octo_corp/.github', 'acme/door@main', 'a-b/c.d_e@release/1.x'],
   gitlab: ['acme/door!1', 'acme/a-b/c.d_e#12', '_a/.gitlab!3', `${'g/'.repeat(20)}p#1`],
   'gitlab-review': ['acme/door!1', 'acme/a-b/c.d_e!12'],
@@ -120,6 +121,7 @@ const bad: Readonly<Record<SentKind, readonly string[]>> = {
     `acme/door@${'a'.repeat(40)}/x`,
     `acme/door#1@${'a'.repeat(40)}`,
   ],
+  push: ['acme/api', 'acme/api#0', 'acme/api#7x', 'acme/..#7', 'acme/api@main'],
   'pull-request': [
     'acme',
     'acme/..',

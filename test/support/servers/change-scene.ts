@@ -91,7 +91,7 @@ export const startChangeScene = async () => {
       const list = await served('branch', '--list', head, '--format=%(objectname)')
       if (list !== '') github.commits.set(head, list)
     }
-    return { result, messages, logged: test.logged }
+    return { result, messages, granted: test.granted, logged: test.logged }
   }
   const served = async (...args: string[]) => server.git(`--git-dir=${server.folder}`, ...args)
   return {

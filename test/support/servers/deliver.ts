@@ -28,6 +28,8 @@ export type DeliverTest = {
   readonly deliver: Deliver
   /** What was asked of the broker. */
   readonly asked: { readonly provider: string; readonly asker: string; readonly renewed: boolean }[]
+  /** What each token was asked for, as that of a bot is made. */
+  readonly granted: unknown[]
   /** Everything that was logged, as text. */
   readonly logged: () => string
 }
@@ -51,10 +53,12 @@ export const deliverWith = (
 ): DeliverTest => {
   const settings: TargetSettings = targetsSchema.parse(targets)
   const asked: { provider: string; asker: string; renewed: boolean }[] = []
+  const granted: unknown[] = []
   const given = new Map<string, number>()
-  const access: OAuth['access'] = async (provider, { asker, minValidityMs }) => {
+  const access: OAuth['access'] = async (provider, { asker, minValidityMs, permissions }) => {
     const renewed = minValidityMs !== undefined
     asked.push({ provider, asker, renewed })
+    granted.push(permissions)
     const all = tokens[provider]
     if (!all)
       throw new DoorwardError('not-logged-in', `not logged in to ${provider}`, {
@@ -81,7 +85,7 @@ export const deliverWith = (
     rules,
     hasTray: () => true,
   })
-  return { deliver, asked, logged: () => JSON.stringify(lines) }
+  return { deliver, asked, granted, logged: () => JSON.stringify(lines) }
 }
 
 /** Targets as they are after the configuration was read and the event was put into them. */

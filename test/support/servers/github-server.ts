@@ -92,7 +92,14 @@ export type GithubServer = Pick<TargetServer, 'origin' | 'requests' | 'next' | '
   /** The commits of branches, by their names. */
   readonly commits: Map<string, string>
   /** The pull request #7 of acme/door. */
-  readonly pull: { head: string; files: File[] }
+  readonly pull: {
+    head: string
+    files: File[]
+    ref?: string
+    /** Of its branch: a fork has another. */
+    repository?: string
+    state?: 'closed'
+  }
 }
 
 export const headOfPull = 'a'.repeat(40)
@@ -172,7 +179,20 @@ export const startGithubServer = async ({
         return [201, { number, html_url } satisfies Partial<Schemas['pull-request']>]
       }
       case 'GET /pulls/7':
-        return [200, { number: 7, head: { sha: pull.head } }]
+        return [
+          200,
+          {
+            number: 7,
+            state: pull.state ?? 'open',
+            html_url: pageOf('pull/7'),
+            head: {
+              sha: pull.head,
+              ref: pull.ref,
+              repo: { full_name: pull.repository ?? 'acme/door' },
+            },
+            base: { ref: 'main', repo: { default_branch: 'main' } },
+          },
+        ]
       case 'GET /pulls/7/files':
         return page(pull.files)
       case 'GET /pulls/7/reviews':

@@ -157,7 +157,10 @@ describe('a pull request with what an agent changed', () => {
     )
     assert.equal(github.requests.length, 0)
     const publish = { allowFiles: ['.github/workflows/**'] }
-    assert.equal((await deliver(code, { publish })).result?.state, 'done')
+    const { result: sent, granted } = await deliver(code, { publish })
+    assert.equal(sent?.state, 'done')
+    const permissions = { contents: 'write', pull_requests: 'write', workflows: 'write' }
+    assert.deepEqual(granted, [permissions])
   })
 
   it('is refused for many files, and for large ones', async () => {
