@@ -41,6 +41,7 @@ import { createRejectionLog } from './webhook/rejection-log.ts'
 import { cancelEvent, retryEvent, runEventAgain } from './webhook/events/control.ts'
 import { DayJournal } from './util/day-journal.ts'
 import { KeptPayloads } from './webhook/events/kept-payloads.ts'
+import { createRunPressed } from './webhook/signs/again.ts'
 import { acceptFetched } from './webhook/pipeline.ts'
 import type { PipelineParts } from './webhook/steps.ts'
 import { serveWebhooks } from './webhook/routes.ts'
@@ -371,6 +372,12 @@ const toPipelineParts = (
     learners,
     diagnose: diagnoseWithBudget(),
     loopGuard,
+    runPressed: createRunPressed({
+      current: live.current,
+      events,
+      deliveries,
+      runAgain: (id) => runEventAgain(id, live.current(), { events, deliveries, payloads }),
+    }),
     log,
     refusals,
     ...keys,

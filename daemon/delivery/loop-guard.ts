@@ -12,6 +12,8 @@ import { withDeadline } from '../../shared/deadline.ts'
 export type LoopGuard = {
   /** Why an event is ignored; undefined for events that are not about our own messages. */
   readonly ownDetail: (payload: unknown) => string | undefined
+  /** The event of our own check run, where somebody at GitHub wants it to run again. */
+  readonly pressedEvent: (payload: unknown) => string | undefined
   /** While it is pending, an event of Slack may be about a message whose name is not yet known. */
   readonly posted: () => Promise<void> | undefined
 }
@@ -22,6 +24,14 @@ export const createLoopGuard = (marks: CommentMarks, messages: OwnMessages): Loo
     if (messages.isOwnStatus(payload)) return 'it is about our own commit status'
     if (messages.isOwnCommit(payload)) return 'it is about our own commit'
     return messages.isOwnMessage(payload) ? 'it is about our own message' : undefined
+  },
+  pressedEvent: (payload) => {
+    const action = textAt(payload, 'action')
+    const isOurs =
+      action === 'rerequested' ||
+      (action === 'requested_action' &&
+        textAt(payload, 'requested_action', 'identifier') === 'run-again')
+    return isOurs ? marks.readCheck(payload)?.eventId : undefined
   },
   posted: () => messages.posted(),
 })
@@ -177,6 +187,8 @@ export type CommentMarks = {
   readonly isOwn: (body: string) => boolean
   /** The event and the text of such a body. */
   readonly read: (body: string) => { readonly eventId: string; readonly text: string } | undefined
+  /** The event of a check run of this home. */
+  readonly readCheck: (payload: unknown) => { readonly eventId: string } | undefined
   /** True for an event about a comment, a review or a check run of this home that no one has changed. */
   readonly isOwnComment: (payload: unknown) => boolean
 }
@@ -206,12 +218,18 @@ export const createCommentMarks = (apiToken: string): CommentMarks => {
     return constantTimeEqual(signature, sign(eventId, part, text)) ? { eventId, text } : undefined
   }
   const isOwn = (body: string): boolean => read(body) !== undefined
+  const readCheck: CommentMarks['readCheck'] = (payload) => {
+    const mark = textAt(payload, 'check_run', 'external_id')
+    if (mark === undefined) return undefined
+    return read(`${mark}\n${textAt(payload, 'check_run', 'output', 'summary') ?? ''}`)
+  }
   const nameOf = (text: string): string =>
     createHmac('sha256', key).update(`key\n${text}`).digest('base64url')
 
   return {
     isOwn,
     read,
+    readCheck,
     keyLine: (text) => toKeyLine(nameOf(text).slice(0, 16)),
     halvesLine: (rule, one) => toKeyLine(nameOf(rule).slice(0, 8) + nameOf(one).slice(0, 8)),
     markFor: (eventId, part, text) =>
@@ -224,9 +242,7 @@ export const createCommentMarks = (apiToken: string): CommentMarks => {
         textAt(payload, 'review', 'body') ??
         textAt(payload, 'object_attributes', 'note')
       if (body !== undefined) return isOwn(body)
-      const mark = textAt(payload, 'check_run', 'external_id')
-      if (mark === undefined) return false
-      return isOwn(`${mark}\n${textAt(payload, 'check_run', 'output', 'summary') ?? ''}`)
+      return readCheck(payload) !== undefined
     },
   }
 }

@@ -5,6 +5,7 @@ import type { HttpValues } from '../../shared/targets/http-templates.ts'
 import type { SentKind } from '../../shared/targets/schema.ts'
 import type { DoorwardError } from '../../shared/errors.ts'
 import { isSafeToOpen } from '../../shared/net.ts'
+import type { LiveCheck } from './targets/github-check.ts'
 import type { NeededToken } from './token.ts'
 
 /** An agent's answer, and the event that it answers. */
@@ -21,6 +22,8 @@ export type AgentReply = {
   readonly updateKey?: string | undefined
   /** The name of a check, where it is not that of the rule. */
   readonly checkName?: string | undefined
+  /** The check run that follows the event. */
+  readonly liveCheck?: LiveCheck | undefined
   readonly code?: SeenCode | undefined
   readonly publish?: PublishSettings | undefined
   /** The login of the bot that answers at GitHub, where the configuration names no other. */

@@ -18,7 +18,7 @@ export type Facts = {
   readonly deliveries: Pick<SeenDeliveries, 'eventFor'>
   readonly groups: Pick<EventGroups, 'hasWaiting' | 'newerThan'>
   readonly budgets: Pick<RunBudgets, 'isOver'>
-  readonly loopGuard: Pick<LoopGuard, 'ownDetail'>
+  readonly loopGuard: Pick<LoopGuard, 'ownDetail'> & Partial<Pick<LoopGuard, 'pressedEvent'>>
   /** Without it, no run is held to what it costs. */
   readonly spending?: Pick<Spending, 'over'>
   /** True for a delivery that ran before a restart, where its sender sends again what catch-up has read. */
@@ -30,6 +30,8 @@ export type Decision =
   | { readonly kind: 'handshake'; readonly handshake: Handshake }
   /** It is about something that this home wrote. */
   | { readonly kind: 'own'; readonly detail: string }
+  /** The button of a check of ours: its event shall run again. */
+  | { readonly kind: 'pressed'; readonly detail: string; readonly event: string }
   /** It was accepted before, as these events. */
   | { readonly kind: 'duplicate'; readonly detail: string; readonly of: readonly string[] }
   /** No rule matches. */
@@ -76,7 +78,16 @@ const askOwn: Question = ({ payload }, { loopGuard }) => {
   return detail === undefined ? undefined : { kind: 'own', detail }
 }
 
-const questions: readonly Question[] = [askCaughtUp, askHandshake, askOwn]
+const askPressed: Question = ({ webhook, payload, key }, { loopGuard, deliveries }, nowMs) => {
+  const event = webhook.source?.app === undefined ? undefined : loopGuard.pressedEvent?.(payload)
+  if (event === undefined) return undefined
+  const before = key && deliveries.eventFor(key, nowMs)
+  if (before !== undefined)
+    return { kind: 'duplicate', detail: `the same delivery as ${before}`, of: [before] }
+  return { kind: 'pressed', detail: `it runs ${event} again`, event }
+}
+
+const questions: readonly Question[] = [askCaughtUp, askHandshake, askPressed, askOwn]
 
 const askRules = (read: ReadDelivery, facts: Facts, nowMs: number): Decision => {
   const rules = chooseRules(read.webhook, read.headers, read.scope)

@@ -12,7 +12,7 @@ import type { CommentMarks, OwnMessages } from '../delivery/loop-guard.ts'
 import type { Progress } from '../delivery/message-parts.ts'
 import { loadMail } from '../delivery/targets/smtp.ts'
 import type { Tokens } from '../oauth/dependencies.ts'
-import { createRequireRole } from '../sender-apis/roles.ts'
+import { createRequireRole, type RequireRole } from '../sender-apis/roles.ts'
 import { createGit } from '../workspace/git.ts'
 import { createListChange } from '../workspace/context/changed-files.ts'
 import { createAskGithub } from '../workspace/context/github.ts'
@@ -20,6 +20,7 @@ import type { Workspaces } from '../workspace/workspaces.ts'
 import { type CompiledWebhook, webhooksByPath } from './compiled-webhook.ts'
 import { type Ask, createAsk } from './events/ask.ts'
 import { createAcknowledge } from './signs/acknowledge.ts'
+import { createChecks } from './signs/check.ts'
 import { Signs } from './signs/signs.ts'
 import { type RunEvent, type RunEventParts, createRunEvent } from './events/runner.ts'
 
@@ -38,6 +39,8 @@ export type Engine = {
   readonly nearest: (path: string) => CompiledWebhook | undefined
   readonly maxBodyBytes: number
   readonly runEvent: RunEvent
+  readonly signs: Signs
+  readonly requireRole: RequireRole
   /** Runs the agent of an event of another machine. */
   readonly ask: Ask
   /** The targets outside this machine, for a check of them. */
@@ -102,6 +105,10 @@ export const createEngine = (
   if (enabledRules(config).some(({ targets }) => targets.some(({ kind }) => kind === 'email')))
     loadMail()
   const byPath = webhooksByPath(config, env)
+  const signs = new Signs(
+    createAcknowledge(config.gateway, env, access),
+    createChecks(config.gateway, env, access, marks),
+  )
   let warnings: readonly Warning[] | undefined
   return {
     config,
@@ -117,8 +124,10 @@ export const createEngine = (
       ...parts,
       ...askParts,
       deliver,
-      signs: new Signs(createAcknowledge(config.gateway, env, access)),
+      signs,
     }),
+    signs,
+    requireRole: askParts.requireRole,
     ask: createAsk(askParts),
     senders: () => createSenders(senderParts),
   }

@@ -28,6 +28,7 @@ import { readDelivery } from './read-delivery.ts'
 import { holdBytes, receive } from './receive.ts'
 import { formatMaxRuns, type RunBudgets } from './rules/budgets.ts'
 import { getEventNames } from './rules/choose.ts'
+import { toWhoRequest } from './rules/who.ts'
 import {
   acceptHandshake,
   confirmSubscription,
@@ -35,6 +36,8 @@ import {
 } from './senders/accept-handshake.ts'
 import { findUnsignedHandshake } from './senders/handshakes-unsigned.ts'
 import { getReply, type Handshake } from './senders/handshakes.ts'
+import type { RunPressed } from './signs/again.ts'
+import { toCheckRequest, toConclusion } from './signs/check.ts'
 import { prove } from './senders/prove.ts'
 import type { RemoteKeys } from './senders/remote-keys.ts'
 import type { TestKeys } from './senders/test-keys.ts'
@@ -57,6 +60,7 @@ export type PipelineParts = ContactParts &
     readonly learners: DeliveryWaiters
     readonly diagnose: DiagnoseRefusal
     readonly loopGuard: LoopGuard
+    readonly runPressed: RunPressed
     /** For another run under another definition. */
     readonly payloads: KeptPayloads
     readonly log: Pick<Log, 'warn'>
@@ -222,6 +226,13 @@ export const answerWithoutRun = (
   if (decision.kind === 'handshake') return answerHandshake(delivery, decision.handshake, parts)
   delivery.reply = getReply(webhook.scheme, headers, payload)
   const { events, learners } = parts
+  if (decision.kind === 'pressed') {
+    const { detail, event: eventId } = decision
+    const about = { event: eventId }
+    const id = addFiltered(delivery, { state: 'filtered', detail, about }, parts.events)
+    parts.runPressed({ eventId, id, read: required(delivery.read) })
+    return toAccepted(delivery, id, 'filtered')
+  }
   if (decision.kind === 'own') {
     const id = addFiltered(delivery, { state: 'filtered', detail: decision.detail }, events)
     return toAccepted(delivery, id, 'filtered')
@@ -320,6 +331,10 @@ const addOverBudget = (
   const detail = `the ${maxRuns ? formatMaxRuns(maxRuns) : 'max_runs'} is used up`
   const code = 'over-budget'
   const id = addFiltered(delivery, { state: 'filtered', code, detail }, events, rule)
+  const read = required(delivery.read)
+  const check = toWhoRequest(rule, read) ? undefined : toCheckRequest(rule, read)
+  if (check)
+    delivery.engine.signs.skip(id, check, toConclusion({ state: 'filtered', code }, undefined))
   if (budgets.noteFiltered(rule)) log.warn({ event: id, webhook: path, rule: name, code }, detail)
   return { id, status: 'filtered', rule: name }
 }

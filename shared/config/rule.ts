@@ -59,6 +59,8 @@ export type Rule = {
   readonly allowedBots?: readonly string[]
   /** Undefined for the default, which depends on the event. */
   readonly acknowledge?: boolean
+  /** Whether a check of the bot follows its events. */
+  readonly check?: boolean
   readonly workspace: WorkspaceSettings | undefined
   /** What `{{context.<name>}}` of the prompt can be. */
   readonly context: readonly ContextName[]
@@ -330,6 +332,7 @@ export const toRule = (
     values: getValues(entry, agent),
     paths: only || ignored.length > 0 ? { only, ignored } : undefined,
     ...(entry.who !== undefined && { who: entry.who }),
+    ...(entry.check && { check: true }),
     ...(entry.acknowledge !== undefined && { acknowledge: entry.acknowledge }),
     ...(entry.allowed_bots && { allowedBots: entry.allowed_bots }),
     workspace,

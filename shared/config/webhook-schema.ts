@@ -84,6 +84,12 @@ const ruleFields = {
     .describe(
       'Whether the comment or message that starts it gets 👀 until it has ended: at GitHub, Slack and Telegram. Default: true for comments at GitHub, else false.',
     ),
+  check: z
+    .boolean()
+    .optional()
+    .describe(
+      'With true, the bot of source shows each event as a check of its commit, with a button to run it again. Default false.',
+    ),
   workspace: workspaceSchema
     .optional()
     .describe('The code that the agent sees: a commit of a repository, checked out for each run.'),
@@ -116,7 +122,7 @@ const ruleFields = {
     .regex(/^[\p{L}\p{N}][^\p{C}]{0,99}$/u, 'not a name of a check: at most 100 characters')
     .optional()
     .describe(
-      'The name of the check that github-check: sets. Default doorward/<rule>, or doorward/<path> without a rule.',
+      'The name of the check that github-check: or check sets. Default doorward/<rule>, or doorward/<path> without a rule.',
     ),
   allow_files: globs
     .optional()
@@ -262,6 +268,7 @@ export const webhookSchema = z
     who: ruleFields.who,
     allowed_bots: ruleFields.allowed_bots,
     acknowledge: ruleFields.acknowledge,
+    check: ruleFields.check,
     workspace: ruleFields.workspace,
     context: ruleFields.context,
     context_limit: ruleFields.context_limit,

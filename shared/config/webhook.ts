@@ -192,7 +192,7 @@ const getFacts = (name: WebhookEntry['signature_scheme']): SignatureScheme =>
  * the rule, or at its webhook.
  */
 const checkRule = (
-  fields: RuleEntry & Pick<WebhookEntry, 'signature_scheme'>,
+  fields: RuleEntry & Pick<WebhookEntry, 'signature_scheme' | 'source'>,
   parsed: ParsedRule,
   at: Report,
   placeOf: (field: keyof RuleEntry) => YamlPath,
@@ -205,6 +205,12 @@ const checkRule = (
       'acknowledge',
       `nothing is marked at a sender of signature_scheme ${scheme}`,
       'remove it',
+    )
+  if (fields.check && fields.source?.app === undefined)
+    report(
+      'check',
+      'only a bot may make checks',
+      'doorward bot create github; or leave it out, and write github-check: in deliver_to',
     )
   checkWho(fields, scheme, report)
   for (const field of ['agent', 'prompt_template'] as const)
@@ -243,7 +249,11 @@ const checkRule = (
         ? 'remove it: a review replaces the earlier one of its rule by itself'
         : 'remove it, or write github:<owner>/<repo>#<number> in deliver_to',
     )
-  if (fields.check_name !== undefined && !targets.some(({ kind }) => kind === 'github-check'))
+  if (
+    fields.check_name !== undefined &&
+    !fields.check &&
+    !targets.some(({ kind }) => kind === 'github-check')
+  )
     report(
       'check_name',
       'no target of this rule is github-check:, whose check it names',

@@ -5,6 +5,32 @@ import type { CommentMarks, OwnMessages } from '../loop-guard.ts'
 import type { Sender } from '../sender.ts'
 import { findListed, type GithubApi, type Hints } from './github-api.ts'
 
+/** A check run of a bot that follows an event. */
+export type LiveCheck = {
+  readonly repository: string
+  readonly sha: string
+  readonly name: string
+  readonly number: number
+  readonly bot: string
+}
+
+/** The button of a check run that is completed; GitHub takes 20 and 40 characters. */
+export const runAgain = {
+  label: 'Run again',
+  description: 'Run the agent on this event again',
+  identifier: 'run-again',
+}
+
+/** True where a target sets the check that follows its event anyway: there is one then, not two. */
+export const isSameCheck = (
+  live: LiveCheck | undefined,
+  address: string,
+  checkName: string | undefined,
+): live is LiveCheck =>
+  live !== undefined &&
+  address === `${live.repository}@${live.sha}` &&
+  (checkName ?? live.name) === live.name
+
 /** "description is too long (maximum is 140 characters)" */
 const maxDescription = 140
 
@@ -38,10 +64,13 @@ export const createGithubCheck = (
       const isSame = (run: unknown) => valueAt(run, ['external_id']) === mark
       if (attempt.mayHaveArrived && (await findListed(request, list, isSame)))
         return 'an earlier attempt had arrived'
-      const response = await request(`/repos/${repository}/check-runs`, {
+      const { liveCheck } = reply
+      const isSameRun = isSameCheck(liveCheck, address, reply.checkName)
+      const path = `/repos/${repository}/check-runs${isSameRun ? `/${liveCheck.number}` : ''}`
+      const response = await request(path, {
+        ...(isSameRun && { method: 'PATCH' }),
         body: {
-          name,
-          head_sha: sha,
+          ...(isSameRun ? { actions: [runAgain] } : { name, head_sha: sha }),
           external_id: mark,
           status: 'completed',
           conclusion,

@@ -16,6 +16,7 @@ import type { ReadDelivery } from '../read-delivery.ts'
 import { type PathsRequest, toPathsRequest } from '../rules/changes.ts'
 import { toWhoRequest, type WhoRequest } from '../rules/who.ts'
 import { type Coalesced, describeEmptyKey, toCoalesced, toUpdateKey } from '../rules/groups.ts'
+import { type CheckRequest, toCheckRequest } from '../signs/check.ts'
 import { type SeenRequest, toSeenRequest } from '../signs/request.ts'
 import { describeSubject } from './subject.ts'
 import { expandTargets } from '../targets.ts'
@@ -39,6 +40,7 @@ export type AcceptedEvent = {
   readonly who?: WhoRequest | undefined
   /** What shows at the sender that it runs. */
   readonly seen?: SeenRequest | undefined
+  readonly check?: CheckRequest | undefined
   /** The code that its agent sees. */
   readonly workspace?: WorkspaceRequest | undefined
   /** What its prompt has places for. */
@@ -91,6 +93,7 @@ export const createEvent = (rule: CompiledRule, read: ReadDelivery): AcceptedEve
     paths: toPathsRequest(rule, scope),
     who: toWhoRequest(rule, read),
     seen: toSeenRequest(rule, read),
+    check: toCheckRequest(rule, read),
     workspace: rule.workspace && expandWorkspace(rule.workspace, scope),
     targets: expandTargets(rule.targets, scope),
     updateKey: rule.update ? toUpdateKey(rule, coalesced) : undefined,

@@ -12,6 +12,7 @@ import type { Log } from '../../log/log.ts'
 import { isCancelled } from '../../util/concurrency.ts'
 import type { UsageLog } from '../../usage/usage-log.ts'
 import { deliveredEnd, hasNoWayOut, openPlaces, waitingFor, withResult } from '../targets.ts'
+import type { Signs } from '../signs/signs.ts'
 import { type AcceptedEvent, toCounted } from './accepted-event.ts'
 import { type AskParts, createAsk, toRunInput } from './ask.ts'
 
@@ -41,15 +42,16 @@ export type RunToEndParts = AskParts & {
   readonly deliver: Deliver
   readonly events: EventStore
   readonly usage: UsageLog
+  readonly signs: Pick<Signs, 'checkOf'>
   readonly log: Log
 }
 
 type Durations = EventRecord['durations']
 
 export const createRunToEnd = (parts: RunToEndParts): RunToEnd => {
-  const { deliver, events, usage, log } = parts
+  const { deliver, events, signs, usage, log } = parts
   const ask = createAsk(parts)
-  const bringToTargets = createBringToTargets(deliver, events)
+  const bringToTargets = createBringToTargets(deliver, events, signs)
 
   return async (run) => {
     const { id, event, signal, change } = run
@@ -123,7 +125,7 @@ export const createRunToEnd = (parts: RunToEndParts): RunToEnd => {
 
 /** Delivers an answer to the targets that do not have it yet; resolves with the results of all. */
 const createBringToTargets =
-  (deliver: Deliver, events: EventStore) =>
+  (deliver: Deliver, events: EventStore, signs: Pick<Signs, 'checkOf'>) =>
   async (
     { id, event, signal, change }: Run,
     text: string,
@@ -155,6 +157,7 @@ const createBringToTargets =
       text,
       updateKey,
       checkName,
+      liveCheck: await signs.checkOf(id),
       ...seen,
     }
     const made = (link: EventLinkTo) =>

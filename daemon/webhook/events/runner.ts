@@ -2,12 +2,14 @@ import type { EventRecord, Stage } from '../../../shared/api.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { currentStage } from '../../../shared/event-stages.ts'
 import type { SeenCode } from '../../delivery/sender.ts'
+import { isSameCheck } from '../../delivery/targets/github-check.ts'
 import { type Detail, type EventChanges, isFinal, newEventId } from '../../events/event-record.ts'
 import type { Job, Queue } from '../../queue/queue.ts'
 import { cancelled, isCancelled } from '../../util/concurrency.ts'
 import type { SeenDeliveries } from '../dedupe.ts'
 import type { RunBudgets } from '../rules/budgets.ts'
 import type { Coalesced, EventGroups, Replacement } from '../rules/groups.ts'
+import { toConclusion } from '../signs/check.ts'
 import type { Signs } from '../signs/signs.ts'
 import { hasNoWayOut, waitingAgain, waitingFor } from '../targets.ts'
 import type { AcceptedEvent, RetryableEvents } from './accepted-event.ts'
@@ -72,8 +74,8 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
   }
   /** An event of which is asked who started it replaces no other, and shows nothing, until that is known. */
   const joinWhenAllowed = async (id: string, event: AcceptedEvent): Promise<void> => {
-    const { coalesced, who, seen } = event
-    if (!who || !(coalesced || seen)) {
+    const { coalesced, who, seen, check } = event
+    if (!who || !(coalesced || seen || check)) {
       join(id, event)
       signs.begin(id, event)
       return
@@ -181,6 +183,7 @@ const createToJob = (
     let latest = event
     const change = (changes: EventChanges, texts?: Detail) => {
       if (!isOver) events.update(id, changes, texts)
+      if (changes.state === 'running') signs.started(id)
     }
     const saw = (code: SeenCode | undefined) => {
       if (!code) return
@@ -190,13 +193,29 @@ const createToJob = (
     const end = (changes: EventChanges) => {
       change(changes)
       isOver = true
-      ending = signs.end(id)
+      ending = endSigns(changes)
       // The sender may deliver it again, and then it runs.
       if (delivery)
         if (isForSender(changes)) deliveries.forget(delivery, id)
         else deliveries.settle(delivery, id)
       // Of an event that is over, only `KeptPayloads` keeps it, within a limit.
       if (isForSender(changes) && payload) kept.keep(id, { ...latest, payload: undefined })
+    }
+
+    const endSigns = async (changes: EventChanges): Promise<void> => {
+      if (!event.seen && !event.check) return
+      const before = events.get(id)
+      const live = await signs.checkOf(id)
+      const isSet = event.targets.some(
+        (target, index) =>
+          target.kind === 'github-check' &&
+          changes.targets?.[index]?.state === 'done' &&
+          isSameCheck(live, target.address, event.checkName),
+      )
+      await signs.end(
+        id,
+        isSet ? undefined : toConclusion({ ...before, ...changes }, before?.result),
+      )
     }
 
     const finish = (outcome: EventChanges, wasCancelled: boolean, wasStopped: boolean) => {
@@ -235,7 +254,7 @@ const createToJob = (
         if (coalesced) change({ detail: undefined })
         const run = { id, event, answer, queuedMs, signal, change, saw, agentIsDone }
         const outcome = await runToEnd(run)
-        const note = await signs.noteOf(id)
+        const note = event.seen || event.check ? await signs.noteOf(id) : undefined
         if (isOver) return
         const wasCancelled = outcome.state === 'failed' && isCancelled(signal)
         finish(addNote(outcome, note), wasCancelled, signal.aborted)

@@ -7,6 +7,7 @@ import {
 } from 'node:crypto'
 import type { components } from '@octokit/openapi-types'
 import { decodeJwt, jwtVerify } from 'jose'
+import { StandInChecks } from './github-checks.ts'
 import { json, type Recorded, startTargetServer, type TargetServer } from './target-server.ts'
 
 /*
@@ -70,6 +71,7 @@ export type GithubAppServer = Pick<TargetServer, 'origin' | 'requests' | 'next' 
   readonly newKey: (slug: string) => string
   /** Something happens in a repository: sent to the hook of the App, and kept in its list. */
   readonly happen: (slug: string, event: string, payload: object) => Promise<StandInDelivery>
+  readonly checks: StandInChecks
   /** Where the public addresses lead. */
   tunnel: string | undefined
   /** What a code of a manifest is, without a browser. */
@@ -99,6 +101,7 @@ export const startGithubAppServer = async (): Promise<GithubAppServer> => {
   const apps: StandInApp[] = []
   const installations: StandInInstallation[] = []
   const minted: Minted[] = []
+  const checks = new StandInChecks()
   const codes = new Map<string, { readonly app: StandInApp; readonly madeAt: number }>()
   const pages = new Map<string, { readonly manifest: string; readonly org?: string }>()
   const server = await startTargetServer(async (response, recorded, request) => {
@@ -257,7 +260,7 @@ export const startGithubAppServer = async (): Promise<GithubAppServer> => {
     if (asked === 'GET /favicon.ico') return [200, '']
     const bearer = headers.authorization?.replace(/^bearer /i, '')
     const token = minted.find((one) => one.token === bearer)
-    if (token) return asInstallation(asked, token)
+    if (token) return asInstallation(asked, token, fields)
     if (asked === 'GET /user' && self.user) return [200, { id: 1, login: self.user.login }]
     const app = await readProof(headers.authorization)
     if (!app) {
@@ -324,7 +327,14 @@ export const startGithubAppServer = async (): Promise<GithubAppServer> => {
     return [404, message('Not Found')]
   }
 
-  const asInstallation = (asked: string, token: Minted): readonly [number, unknown] => {
+  const asInstallation = (
+    asked: string,
+    token: Minted,
+    fields: Recorded['fields'],
+  ): readonly [number, unknown] => {
+    const [, method, full = '', rest] = /^(\w+) \/repos\/([^/]+\/[^/]+)(\/.+)$/.exec(asked) ?? []
+    if (rest !== undefined && token.repositories.includes(full))
+      return checks.answer(`${method} ${rest}`, token.permissions, fields)
     if (asked === 'GET /installation/repositories')
       return [
         200,
@@ -404,6 +414,7 @@ export const startGithubAppServer = async (): Promise<GithubAppServer> => {
       app.deliveries.unshift(sent)
       return sent
     },
+    checks,
     tunnel: undefined,
     user: undefined,
     press,

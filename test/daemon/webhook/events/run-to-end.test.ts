@@ -18,6 +18,7 @@ describe('the times of a run', () => {
     const runToEnd = createRunToEnd({
       prepareWorkspace: async () => assert.fail('it has no workspace'),
       askGithub: async () => assert.fail('it has no context'),
+      signs: { checkOf: async () => undefined },
       requireRole: async () => undefined,
       listChange: async () => assert.fail('it has no paths'),
       invoke: async () => ({ text: 'answer', cut: false }),
