@@ -18,9 +18,13 @@ const parts = [
   ['shared', /[\\/]dist[\\/]shared[\\/]/],
   [
     'oauth',
-    /[\\/]dist[\\/]daemon[\\/](agents|http|oauth|util)[\\/](?!.*(keychain-helper|\bcheck)\.js$)/,
+    // What imports more than these is in the program itself: bots, and all of logins.
+    /[\\/]dist[\\/]daemon[\\/](agents|http|oauth|util|bots(?=[\\/]bot-record\.js))[\\/](?!oauth\.js$|.*(keychain-helper|\bcheck)\.js$)/,
   ],
-  ['events', /[\\/]dist[\\/]daemon[\\/](delivery|events|webhook|workspace)[\\/]/],
+  [
+    'events',
+    /[\\/]dist[\\/]daemon[\\/](delivery|events|webhook|workspace|sender-apis(?=[\\/]roles\.js))[\\/]/,
+  ],
 ]
 
 const inPackage = (id, name) => id.replaceAll('\\', '/').includes(`/node_modules/${name}/`)

@@ -258,7 +258,7 @@ describe('cli: webhook', () => {
     assert.equal(lines.length, 3)
     assert.match(lines[0] ?? '', /^ID +TIME +STATE/)
     for (const line of lines.slice(1))
-      assert.match(line, /^[0-9a-f]{8} .* \/other: .* \/other  (\d+ms|-)$/)
+      assert.match(line, /^[0-9a-f]{8} .* \/other: .* \/other  (\d+ms|-) +-$/)
     const { events } = JSON.parse((await cli([...args, '--json'])).stdout) as {
       events: EventRecord[]
     }
