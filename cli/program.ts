@@ -1,5 +1,5 @@
 import { Argument, Command, CommanderError, Help, Option } from 'commander'
-import { tunnelPrograms } from '../shared/api-tunnel.ts'
+import { tunnelPrograms } from '../shared/api/tunnel.ts'
 import { version } from '../shared/version.ts'
 import {
   addAgentCommands,

@@ -1,4 +1,4 @@
-import type { Status, StatusProblem, WebhookSummary } from '../shared/api.ts'
+import type { Status, StatusProblem, WebhookSummary } from '../shared/api/api.ts'
 import { agentProgramWarnings } from '../shared/agents/program.ts'
 import { sandboxWarnings } from '../shared/sandbox/warnings.ts'
 import { fileTargetWarnings } from '../shared/targets/warnings.ts'

@@ -1,4 +1,4 @@
-import type { EventDetail, EventState, RunInput, TargetResult } from './api.ts'
+import type { EventDetail, EventState, RunInput, TargetResult } from './api/api.ts'
 
 /** The size of the prompt of a run, and of its contexts: `12345 bytes: diff 10000, files 2000 (the files leave out …)`. */
 export const describePrompt = ({ promptSize, context = [] }: RunInput): string | undefined => {

@@ -1,4 +1,4 @@
-import type { TokenSummary } from './api.ts'
+import type { TokenSummary } from './api/api.ts'
 import { quoteForShell } from './home/home.ts'
 import { twoDigits } from './text.ts'
 

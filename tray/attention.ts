@@ -1,4 +1,4 @@
-import type { ProviderSummary, Status } from '../shared/api.ts'
+import type { ProviderSummary, Status } from '../shared/api/api.ts'
 import { describeWhat } from '../shared/event-stages.ts'
 import { findTokenFileProblem, providerToLogIn } from '../shared/client/discovery.ts'
 import type { Action } from './view.ts'

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 import { createParser } from 'eventsource-parser'
-import type { DaemonFile, EventRecord, Status } from '../shared/api.ts'
+import type { DaemonFile, EventRecord, Status } from '../shared/api/api.ts'
 import { type Client, connect } from '../shared/client/client.ts'
 import { foreignDaemonError, readDaemonFile } from '../shared/client/discovery.ts'
 import { readText } from '../shared/client/transport.ts'

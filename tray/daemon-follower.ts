@@ -1,6 +1,6 @@
 import { type FSWatcher, watch } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { DaemonFile, EventRecord, Status } from '../shared/api.ts'
+import type { DaemonFile, EventRecord, Status } from '../shared/api/api.ts'
 import { readDaemonFile } from '../shared/client/discovery.ts'
 import type { DoorwardError } from '../shared/errors.ts'
 import type { Home } from '../shared/home/home.ts'

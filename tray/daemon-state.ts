@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import type { Status, StatusProblem } from '../shared/api.ts'
+import type { Status, StatusProblem } from '../shared/api/api.ts'
 import { readDaemonFile } from '../shared/client/discovery.ts'
 import type { StartFailure } from '../shared/client/spawn.ts'
 import { type About, DoorwardError } from '../shared/errors.ts'

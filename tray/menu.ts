@@ -1,4 +1,4 @@
-import type { EventRecord, Machine, ProviderSummary, Status } from '../shared/api.ts'
+import type { EventRecord, Machine, ProviderSummary, Status } from '../shared/api/api.ts'
 import { findTokenFileProblem } from '../shared/client/discovery.ts'
 import { type Action, toActionKey, type OwnState, type View, newestFirst } from './view.ts'
 import { toLabel, maxLabelLength } from './text.ts'

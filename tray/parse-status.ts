@@ -7,7 +7,7 @@ import type {
   TargetResult,
   TokenSummary,
   WebhookSummary,
-} from '../shared/api.ts'
+} from '../shared/api/api.ts'
 import { eventStates, stages } from '../shared/event-states.ts'
 
 /*

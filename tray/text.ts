@@ -1,4 +1,4 @@
-import type { Status } from '../shared/api.ts'
+import type { Status } from '../shared/api/api.ts'
 import { type PrivateText, replacePrivate } from '../shared/privacy.ts'
 import { toPlainText } from '../shared/text.ts'
 

@@ -1,4 +1,4 @@
-import type { Status } from '../shared/api.ts'
+import type { Status } from '../shared/api/api.ts'
 import type { StartFailure } from '../shared/client/spawn.ts'
 import type { Home } from '../shared/home/home.ts'
 import { ActionRunner } from './actions/actions.ts'

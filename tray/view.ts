@@ -1,4 +1,4 @@
-import type { EventRecord, Status } from '../shared/api.ts'
+import type { EventRecord, Status } from '../shared/api/api.ts'
 import type { About } from '../shared/errors.ts'
 
 /** What the tray knows at one moment; everything it shows is derived from this. */

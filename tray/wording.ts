@@ -1,4 +1,4 @@
-import type { EventRecord, StatusProblem } from '../shared/api.ts'
+import type { EventRecord, StatusProblem } from '../shared/api/api.ts'
 import { providerToLogIn } from '../shared/client/discovery.ts'
 import type { About } from '../shared/errors.ts'
 import { isSafeToOpen } from '../shared/net.ts'

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import type { Status } from '../../shared/api.ts'
+import type { Status } from '../../shared/api/api.ts'
 import { deliveryOf } from '../load/delivery.ts'
 import { ask } from '../load/ask.ts'
 import { postAtOnce } from '../load/pace.ts'

@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Argument, Command, Option } from 'commander'
-import type { EventRecord } from '../../shared/api.ts'
+import type { EventRecord } from '../../shared/api/api.ts'
 import { describeOrigin } from '../../shared/event-stages.ts'
 import type { Client } from '../../shared/client/client.ts'
 import { builtInProviders, getProviderName, parseLogin } from '../../shared/config/name-forms.ts'

@@ -4,7 +4,7 @@ import type {
   Status,
   TokenSummary,
   WebhookSummary,
-} from '../../shared/api.ts'
+} from '../../shared/api/api.ts'
 import { describeWhat } from '../../shared/event-stages.ts'
 import { findTokenFileProblem } from '../../shared/client/discovery.ts'
 import { isLoopbackUrl } from '../../shared/net.ts'

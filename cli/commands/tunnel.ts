@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
-import type { TunnelStatus } from '../../shared/api-tunnel.ts'
+import type { TunnelStatus } from '../../shared/api/tunnel.ts'
 import { setServer } from '../../shared/set-server.ts'
 import { DoorwardError, type ErrorCode } from '../../shared/errors.ts'
 import { withConfigLock } from '../../shared/home/lock.ts'

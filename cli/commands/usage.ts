@@ -1,4 +1,4 @@
-import type { UsageGroup, UsageReport } from '../../shared/api.ts'
+import type { UsageGroup, UsageReport } from '../../shared/api/api.ts'
 import { formatTokens, formatUsd } from '../../shared/event-stages.ts'
 import { toPlainLine } from '../../shared/text.ts'
 import type { Context } from '../context.ts'

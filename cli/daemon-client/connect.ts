@@ -1,4 +1,4 @@
-import type { AccessToken, DaemonFile } from '../../shared/api.ts'
+import type { AccessToken, DaemonFile } from '../../shared/api/api.ts'
 import { type Client, connect } from '../../shared/client/client.ts'
 import { readDaemonFile, waitForProcessExit } from '../../shared/client/discovery.ts'
 import { DoorwardError } from '../../shared/errors.ts'

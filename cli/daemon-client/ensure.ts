@@ -1,4 +1,4 @@
-import type { DaemonFile, Status } from '../../shared/api.ts'
+import type { DaemonFile, Status } from '../../shared/api/api.ts'
 import type { Client } from '../../shared/client/client.ts'
 import { waitForProcessExit } from '../../shared/client/discovery.ts'
 import { DoorwardError } from '../../shared/errors.ts'

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { createParser } from 'eventsource-parser'
-import type { EventRecord } from '../../shared/api.ts'
+import type { EventRecord } from '../../shared/api/api.ts'
 import type { Client } from '../../shared/client/client.ts'
 
 /** One message of `/events/stream`. */

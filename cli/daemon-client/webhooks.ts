@@ -1,4 +1,4 @@
-import type { WebhookSummary } from '../../shared/api.ts'
+import type { WebhookSummary } from '../../shared/api/api.ts'
 import type { Client } from '../../shared/client/client.ts'
 import type { Config } from '../../shared/config/load.ts'
 import type { Webhook } from '../../shared/config/webhook.ts'

@@ -1,4 +1,4 @@
-import type { Status } from '../../shared/api.ts'
+import type { Status } from '../../shared/api/api.ts'
 import { quoteForShell } from '../../shared/home/home.ts'
 import { describeUnfinished } from '../../shared/privacy.ts'
 import { formatDuration, twoDigits } from '../../shared/text.ts'

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
-import type { RunInput, Usage } from '../../shared/api.ts'
+import type { RunInput, Usage } from '../../shared/api/api.ts'
 import type { Budget } from '../../shared/agents/budget.ts'
 import type { HttpAgent } from '../../shared/agents/schema.ts'
 import { DoorwardError } from '../../shared/errors.ts'

@@ -1,6 +1,6 @@
 import type { CliKind } from '../../shared/agents/clis.ts'
 import { hasFlag } from '../../shared/agents/tools.ts'
-import { maxCostUsd, maxTokens, modelForm, type Usage } from '../../shared/api.ts'
+import { maxCostUsd, maxTokens, modelForm, type Usage } from '../../shared/api/api.ts'
 import { parseJson, textAt, valueAt } from '../util/payload-path.ts'
 import { type CliOutput, parseJsonLines, parseLastDocument } from './cli-output.ts'
 

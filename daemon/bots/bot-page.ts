@@ -1,4 +1,4 @@
-import type { BotAbility } from '../../shared/api-bots.ts'
+import type { BotAbility } from '../../shared/api/bots.ts'
 import { escapeHtml, loadPage, type RenderedPage } from '../http/body.ts'
 import { loadCallbackPage } from '../oauth/login/callback-page.ts'
 import { listPermissions, type Manifest } from './manifest.ts'

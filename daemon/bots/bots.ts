@@ -6,8 +6,8 @@ import {
   type RotateBot,
   toBotPath,
   toBotSecretName,
-} from '../../shared/api-bots.ts'
-import type { AccessToken, StatusProblem } from '../../shared/api.ts'
+} from '../../shared/api/bots.ts'
+import type { AccessToken, StatusProblem } from '../../shared/api/api.ts'
 import { DoorwardError, toStatusProblem } from '../../shared/errors.ts'
 import { replaceSecret } from '../../shared/home/init-home.ts'
 import { withConfigLock } from '../../shared/home/lock.ts'

@@ -5,7 +5,7 @@ import {
   botSlugForm,
   type CreateBot,
   toBotPath,
-} from '../../shared/api-bots.ts'
+} from '../../shared/api/bots.ts'
 import { constantTimeEqual } from '../../shared/constant-time.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { isSafeToOpen } from '../../shared/net.ts'

@@ -1,4 +1,4 @@
-import { type BotAbility, type CreateBot, noAddress, toBotPath } from '../../shared/api-bots.ts'
+import { type BotAbility, type CreateBot, noAddress, toBotPath } from '../../shared/api/bots.ts'
 import type { Permissions } from './installation-tokens.ts'
 
 type Permission = { readonly name: string; readonly level: 'read' | 'write'; readonly why: string }

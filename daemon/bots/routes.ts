@@ -1,5 +1,5 @@
 import type { Router, RouterContext } from '@koa/router'
-import { createBotSchema, rotateBotSchema } from '../../shared/api-bots.ts'
+import { createBotSchema, rotateBotSchema } from '../../shared/api/bots.ts'
 import { exactRouter, readJsonBody } from '../http/body.ts'
 import type { Bots } from './bots.ts'
 

@@ -1,6 +1,6 @@
 import { networkInterfaces } from 'node:os'
-import type { StatusProblem } from '../../shared/api.ts'
-import type { CatchUpRequest, CaughtUp, MissedHook } from '../../shared/api-hooks.ts'
+import type { StatusProblem } from '../../shared/api/api.ts'
+import type { CatchUpRequest, CaughtUp, MissedHook } from '../../shared/api/hooks.ts'
 import { DoorwardError, toStatusProblem } from '../../shared/errors.ts'
 import { isFinal } from '../events/event-record.ts'
 import type { Log } from '../log/log.ts'

@@ -1,5 +1,5 @@
-import type { StatusProblem } from '../../shared/api.ts'
-import type { CaughtUp, MissedHook } from '../../shared/api-hooks.ts'
+import type { StatusProblem } from '../../shared/api/api.ts'
+import type { CaughtUp, MissedHook } from '../../shared/api/hooks.ts'
 import { providerToLogIn } from '../../shared/client/discovery.ts'
 import type { CatchUpSettings, WebhookSource } from '../../shared/config/source.ts'
 import { DoorwardError } from '../../shared/errors.ts'

@@ -1,4 +1,4 @@
-import type { EventRecord } from '../../shared/api.ts'
+import type { EventRecord } from '../../shared/api/api.ts'
 import { isFinal } from '../events/event-record.ts'
 import type { EventStore } from '../events/event-store.ts'
 import type { PastDelivery } from '../sender-apis/sender-api.ts'

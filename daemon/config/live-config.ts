@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { StatusProblem } from '../../shared/api.ts'
+import type { StatusProblem } from '../../shared/api/api.ts'
 import { changedValueWarnings, readEnvironment } from '../../shared/config/environment.ts'
 import {
   type Config,

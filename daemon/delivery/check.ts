@@ -1,7 +1,7 @@
 import { constants } from 'node:fs'
 import { access, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { type Check, checksFor, measureClock } from '../../shared/api-checks.ts'
+import { type Check, checksFor, measureClock } from '../../shared/api/checks.ts'
 import type { Config } from '../../shared/config/load.ts'
 import { enabledRules } from '../../shared/config/webhook.ts'
 import { DoorwardError } from '../../shared/errors.ts'

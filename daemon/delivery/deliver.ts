@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events'
-import type { EventRecord, TargetResult } from '../../shared/api.ts'
+import type { EventRecord, TargetResult } from '../../shared/api/api.ts'
 import type { TargetSettings } from '../../shared/config/schema.ts'
 import type { SentKind } from '../../shared/targets/schema.ts'
 import { DoorwardError, errorName } from '../../shared/errors.ts'

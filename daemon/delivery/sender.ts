@@ -1,12 +1,20 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { EventRecord } from '../../shared/api.ts'
+import type { EventRecord } from '../../shared/api/api.ts'
 import type { PublishSettings } from '../../shared/config/workspace.ts'
 import type { HttpValues } from '../../shared/targets/http-templates.ts'
 import type { SentKind } from '../../shared/targets/schema.ts'
 import type { DoorwardError } from '../../shared/errors.ts'
 import { isSafeToOpen } from '../../shared/net.ts'
-import type { LiveCheck } from './targets/github-check.ts'
 import type { NeededToken } from './token.ts'
+
+/** A check run of a bot that follows an event. */
+export type LiveCheck = {
+  readonly repository: string
+  readonly sha: string
+  readonly name: string
+  readonly number: number
+  readonly bot: string
+}
 
 /** An agent's answer, and the event that it answers. */
 export type AgentReply = {

@@ -1,4 +1,4 @@
-import type { EventDetail, TargetResult } from '../../shared/api.ts'
+import type { EventDetail, TargetResult } from '../../shared/api/api.ts'
 import {
   describeWhat,
   type Bar,

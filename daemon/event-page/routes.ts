@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Router } from '@koa/router'
 import type { Context, Middleware } from 'koa'
-import type { EventDetail, EventLink, EventRecord } from '../../shared/api.ts'
+import type { EventDetail, EventLink, EventRecord } from '../../shared/api/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { isOtherUser, userOfPeer } from '../../shared/network/tcp-table.ts'
 import type { EventStore } from '../events/event-store.ts'

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { EventRecord, EventState } from '../../shared/api.ts'
+import type { EventRecord, EventState } from '../../shared/api/api.ts'
 import { createByteBudget } from '../util/byte-budget.ts'
 import { createFifo } from '../util/collections.ts'
 

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { EventDetail, EventRecord, EventState } from '../../shared/api.ts'
+import type { EventDetail, EventRecord, EventState } from '../../shared/api/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { type Fifo, createFifo } from '../util/collections.ts'
 import {

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Log } from '../log/log.ts'
 import { STATUS_CODES } from 'node:http'
-import type { ProblemDocument } from '../../shared/api.ts'
+import type { ProblemDocument } from '../../shared/api/api.ts'
 import { errorStatuses } from '../../shared/errors.ts'
 import { knownError } from '../util/assets.ts'
 

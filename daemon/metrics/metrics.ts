@@ -1,6 +1,6 @@
 import { memoryUsage, resourceUsage } from 'node:process'
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
-import type { Status, Timings } from '../../shared/api.ts'
+import type { Status, Timings } from '../../shared/api/api.ts'
 import { version } from '../../shared/version.ts'
 import { isFinal } from '../events/event-record.ts'
 import type { EventStore } from '../events/event-store.ts'

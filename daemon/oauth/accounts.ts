@@ -3,7 +3,7 @@ import type {
   ProviderSummary,
   StatusProblem,
   TokenSummary,
-} from '../../shared/api.ts'
+} from '../../shared/api/api.ts'
 import { compareLogins, formatLogin, getProviderName } from '../../shared/config/name-forms.ts'
 import { type About, DoorwardError, toStatusProblem } from '../../shared/errors.ts'
 import {

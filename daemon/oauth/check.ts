@@ -1,5 +1,5 @@
-import type { StatusProblem, TokenSummary } from '../../shared/api.ts'
-import { type Check, checksFor, measureClock } from '../../shared/api-checks.ts'
+import type { StatusProblem, TokenSummary } from '../../shared/api/api.ts'
+import { type Check, checksFor, measureClock } from '../../shared/api/checks.ts'
 import { listSecrets } from '../../shared/config/environment.ts'
 import type { Config } from '../../shared/config/load.ts'
 import { getProviderName } from '../../shared/config/name-forms.ts'

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { AccessToken } from '../../shared/api.ts'
+import type { AccessToken } from '../../shared/api/api.ts'
 import type { Gateway } from '../../shared/config/schema.ts'
 import type { TokenHome } from './tokens/keychain.ts'
 

@@ -1,6 +1,11 @@
 import type { Router } from '@koa/router'
-import type { BotSummary } from '../../shared/api-bots.ts'
-import type { AccessToken, ProviderSummary, StatusProblem, TokenSummary } from '../../shared/api.ts'
+import type { BotSummary } from '../../shared/api/bots.ts'
+import type {
+  AccessToken,
+  ProviderSummary,
+  StatusProblem,
+  TokenSummary,
+} from '../../shared/api/api.ts'
 import { gitHosts } from '../../shared/config/git-hosts.ts'
 import { getProviderName } from '../../shared/config/name-forms.ts'
 import { DoorwardError } from '../../shared/errors.ts'

@@ -8,7 +8,7 @@ import {
   setDefaultSchema,
   startLoginSchema,
   type TokenSummary,
-} from '../../shared/api.ts'
+} from '../../shared/api/api.ts'
 import { isLoginName, isRepository } from '../../shared/config/name-forms.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { toPlainLine } from '../../shared/text.ts'

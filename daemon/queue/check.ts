@@ -1,5 +1,5 @@
-import type { Machine, Status } from '../../shared/api.ts'
-import { type Check, checksFor } from '../../shared/api-checks.ts'
+import type { Machine, Status } from '../../shared/api/api.ts'
+import { type Check, checksFor } from '../../shared/api/checks.ts'
 import type { Gateway } from '../../shared/config/schema.ts'
 import { formatDuration } from '../../shared/text.ts'
 import { isAtLeast, version } from '../../shared/version.ts'

@@ -1,4 +1,4 @@
-import type { Status } from '../../shared/api.ts'
+import type { Status } from '../../shared/api/api.ts'
 import type { DoorwardError } from '../../shared/errors.ts'
 import type { cancelled } from '../util/concurrency.ts'
 import type { AcceptedEvent } from '../webhook/events/accepted-event.ts'

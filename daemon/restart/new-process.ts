@@ -1,4 +1,4 @@
-import type { EventRecord } from '../../shared/api.ts'
+import type { EventRecord } from '../../shared/api/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { currentStage } from '../../shared/event-stages.ts'
 import type { Listeners, Place } from '../http/server.ts'

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import type { Restarted } from '../../shared/api.ts'
+import type { Restarted } from '../../shared/api/api.ts'
 import { daemonMain, nodeOptions } from '../../shared/client/spawn.ts'
 import { DoorwardError, errorName, systemCode } from '../../shared/errors.ts'
 import type { Home } from '../../shared/home/home.ts'

@@ -1,4 +1,4 @@
-import type { EventRecord } from '../../shared/api.ts'
+import type { EventRecord } from '../../shared/api/api.ts'
 import type { EventsSnapshot } from '../events/event-store.ts'
 import type { Detail } from '../events/event-record.ts'
 import type { Job } from '../queue/queue.ts'

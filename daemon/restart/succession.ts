@@ -1,4 +1,4 @@
-import type { Restarted } from '../../shared/api.ts'
+import type { Restarted } from '../../shared/api/api.ts'
 import type { Address } from './protocol.ts'
 
 /** The daemon that has replaced this one. */

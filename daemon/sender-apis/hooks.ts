@@ -1,4 +1,4 @@
-import { type Check, checksFor } from '../../shared/api-checks.ts'
+import { type Check, checksFor } from '../../shared/api/checks.ts'
 import {
   type ConnectedHook,
   type ConnectHook,
@@ -6,8 +6,8 @@ import {
   type HookSummary,
   type PingedHook,
   type RemovedHook,
-} from '../../shared/api-hooks.ts'
-import type { EventRecord } from '../../shared/api.ts'
+} from '../../shared/api/hooks.ts'
+import type { EventRecord } from '../../shared/api/api.ts'
 import { listSecrets } from '../../shared/config/environment.ts'
 import type { HookProvider, WebhookSource } from '../../shared/config/source.ts'
 import { getPublicPath, type Webhook } from '../../shared/config/webhook.ts'

@@ -1,5 +1,5 @@
-import { type Check, checksFor } from '../../shared/api-checks.ts'
-import type { TunnelStatus } from '../../shared/api-tunnel.ts'
+import { type Check, checksFor } from '../../shared/api/checks.ts'
+import type { TunnelStatus } from '../../shared/api/tunnel.ts'
 import type { Config } from '../../shared/config/load.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { toPlainLine } from '../../shared/text.ts'

@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { TunnelName, TunnelStatus } from '../../shared/api-tunnel.ts'
+import type { TunnelName, TunnelStatus } from '../../shared/api/tunnel.ts'
 import { DoorwardError, toStatusProblem } from '../../shared/errors.ts'
 import { networkVariables } from '../../shared/network/variables.ts'
 import { cleanEnvironment } from '../agents/environment.ts'

@@ -1,4 +1,4 @@
-import type { StatusProblem } from '../../shared/api.ts'
+import type { StatusProblem } from '../../shared/api/api.ts'
 import type { Amount, Budget } from '../../shared/agents/budget.ts'
 import type { Config } from '../../shared/config/load.ts'
 import type { Rule } from '../../shared/config/rule.ts'

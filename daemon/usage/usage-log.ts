@@ -10,7 +10,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { type Usage, type UsageGroup, type UsageReport, usageSchema } from '../../shared/api.ts'
+import { type Usage, type UsageGroup, type UsageReport, usageSchema } from '../../shared/api/api.ts'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
 import { readSecretFile, systemReason } from '../../shared/home/home.ts'
 import { twoDigits } from '../../shared/text.ts'

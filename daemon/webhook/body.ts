@@ -6,7 +6,7 @@ import { findJsonExcess, parseExactly } from '../util/exact-json.ts'
 import type { SignatureScheme } from '../../shared/signatures/scheme.ts'
 import { parseMultipart } from './forms.ts'
 import type { SignatureHeaders } from './signatures/header.ts'
-import { parseXml } from './xml.ts'
+import { parseXml } from '../util/xml.ts'
 
 /** A parsed body: any JSON value. */
 export type Payload = unknown

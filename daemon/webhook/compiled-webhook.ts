@@ -1,4 +1,4 @@
-import { type EventRecord, testKeyHeader, type WebhookSummary } from '../../shared/api.ts'
+import { type EventRecord, testKeyHeader, type WebhookSummary } from '../../shared/api/api.ts'
 import { type Budget, toRunLimit } from '../../shared/agents/budget.ts'
 import { listSecrets } from '../../shared/config/environment.ts'
 import type { Config } from '../../shared/config/load.ts'

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import type { EventRecord, Stage } from '../../shared/api.ts'
+import type { EventRecord, Stage } from '../../shared/api/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import type { EventStore } from '../events/event-store.ts'
 import type { CompiledRule, CompiledWebhook } from './compiled-webhook.ts'

@@ -1,4 +1,4 @@
-import type { Explanation, RuleExplanation } from '../../shared/api-explain.ts'
+import type { Explanation, RuleExplanation } from '../../shared/api/explain.ts'
 import type { Gateway } from '../../shared/config/schema.ts'
 import type { Rule } from '../../shared/config/rule.ts'
 import { DoorwardError } from '../../shared/errors.ts'

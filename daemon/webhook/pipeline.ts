@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import type { Stage } from '../../shared/api.ts'
+import type { Stage } from '../../shared/api/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { type CompiledWebhook, headersNamed } from './compiled-webhook.ts'
 import { type Accepted, addRejected, type Delivery } from './delivery.ts'

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { Explanation } from '../../shared/api-explain.ts'
+import type { Explanation } from '../../shared/api/explain.ts'
 import type { Rule } from '../../shared/config/rule.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { formatPath } from '../../shared/paths.ts'

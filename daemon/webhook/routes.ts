@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { eventHeader } from '../../shared/api.ts'
+import { eventHeader } from '../../shared/api/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { sendJson, sendProblem } from '../http/respond.ts'
 import { batchResponse } from '../http/turn-batching.ts'

@@ -1,4 +1,4 @@
-import { testKeyHeader } from '../../shared/api.ts'
+import { testKeyHeader } from '../../shared/api/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import type { LoopGuard } from '../delivery/loop-guard.ts'
 import type { Log } from '../log/log.ts'

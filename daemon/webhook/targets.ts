@@ -1,4 +1,4 @@
-import type { EventRecord, TargetResult } from '../../shared/api.ts'
+import type { EventRecord, TargetResult } from '../../shared/api/api.ts'
 import { addressForm, isAddress, type SentKind } from '../../shared/targets/schema.ts'
 import type { EventValue, HttpReads, HttpValues } from '../../shared/targets/http-templates.ts'
 import {

@@ -5,7 +5,7 @@ import {
   learnSchema,
   type RuleExplanation,
   testKeySchema,
-} from '../../shared/api-explain.ts'
+} from '../../shared/api/explain.ts'
 import { inspectProgram } from '../../shared/agents/program.ts'
 import { runsProgram } from '../../shared/agents/tools.ts'
 import { inspectSandbox } from '../../shared/sandbox/warnings.ts'

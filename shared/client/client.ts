@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Agent, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
-import type { DaemonFile, ProblemDocument } from '../api.ts'
+import type { DaemonFile, ProblemDocument } from '../api/api.ts'
 import { DoorwardError, type ErrorCode, systemCode } from '../errors.ts'
 import { type Home, readSecretFile } from '../home/home.ts'
 import { isAlive, readLockOwner } from '../home/lock.ts'

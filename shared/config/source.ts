@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { botSlugForm } from '../api-bots.ts'
+import { botSlugForm } from '../api/bots.ts'
 import { environmentName, optionalDuration, secureUrl } from './values.ts'
 import type { YamlPath } from './yaml.ts'
 

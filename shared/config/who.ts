@@ -1,12 +1,5 @@
-import { readdir } from 'node:fs/promises'
 import { z } from 'zod'
 import type { Path } from '../paths.ts'
-import type { SignatureScheme } from '../signatures/scheme.ts'
-import type { Config } from './load.ts'
-import type { Rule } from './rule.ts'
-import { faultAbout, toWarning, type Warning } from './warning.ts'
-import type { Webhook } from './webhook.ts'
-import type { RuleEntry } from './webhook-schema.ts'
 
 /*
  * Who may start a rule: everyone, those with a role in the repository of the event, or people by name.
@@ -79,7 +72,10 @@ export const usualWho = (scheme: string, events: readonly string[]): Who =>
 
 /** Checks what the schema cannot. */
 export const checkWho = (
-  { who, allowed_bots: bots }: Pick<RuleEntry, 'who' | 'allowed_bots'>,
+  {
+    who,
+    allowed_bots: bots,
+  }: { who?: Who | undefined; allowed_bots?: readonly string[] | undefined },
   scheme: string,
   report: (field: 'who' | 'allowed_bots', reason: string, hint?: string) => void,
 ): void => {
@@ -108,47 +104,4 @@ export const checkWho = (
   const role = who.find((name) => (roles as readonly string[]).includes(name))
   if (role !== undefined)
     report('who', `a list has names of people, and ${role} is a role`, `write who: ${role}`)
-}
-
-/** Rules that ask for a role where no login could answer. */
-export const whoWarnings = async (
-  config: Config,
-  env: NodeJS.ProcessEnv,
-  home: { readonly tokens: string },
-): Promise<Warning[]> => {
-  const files = await readdir(home.tokens).catch(() => [])
-  const { github, gitlab } = config.gateway.targets
-  const settings = { github, gitlab }
-  const hasLogin = (provider: RoleProvider): boolean => {
-    const { token_env: variable, login } = settings[provider]
-    if (variable !== undefined) return (env[variable] ?? '') !== ''
-    const isOf = new RegExp(`^${(login ?? provider).replaceAll(/[^\w@-]/g, '.')}[@.]`)
-    return files.some((file) => isOf.test(file))
-  }
-  return config.webhooks.flatMap((webhook) => {
-    const { path, enabled, scheme, source, rules } = webhook
-    const { name: provider } = scheme
-    if (!enabled || source?.app !== undefined || !isRoleProvider(provider) || hasLogin(provider))
-      return []
-    return rules
-      .filter((rule) => rule.workspace?.login === undefined && asksRole(rule, webhook))
-      .flatMap((rule) =>
-        faultAbout({ webhook: path })(
-          'who-unknown',
-          `only who has the role ${String(rule.who ?? 'write')} may start it, and no login can ask ${provider} for roles: nobody starts it${rule.who === undefined && !rule.on ? ' by a comment or label' : ''}`,
-          `doorward oauth login ${provider}, or write who: with a list of names, or anyone`,
-        ).map((fault) =>
-          toWarning(fault, `webhook ${path}${rule.name === undefined ? '' : ` ${rule.name}`}`),
-        ),
-      )
-  })
-}
-
-const asksRole = (
-  { who, on }: Pick<Rule, 'who' | 'on'>,
-  { scheme }: { readonly scheme: Pick<SignatureScheme, 'name'> } & Pick<Webhook, 'path'>,
-): boolean => {
-  if (who !== undefined) return typeof who === 'string' && who !== 'anyone'
-  const events = (on ?? []).map((event) => event.replace(/\.\*$/, ''))
-  return usualWho(scheme.name, events) !== 'anyone'
 }

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { mkdir, realpath, writeFile } from 'node:fs/promises'
 import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { EventDetail } from '../../shared/api.ts'
+import type { EventDetail } from '../../shared/api/api.ts'
 import { findSandbox } from '../../shared/sandbox/probe.ts'
 import {
   cleanEnvironment,

@@ -6,7 +6,7 @@ import { delimiter, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { type Command, CommanderError } from 'commander'
 import { createProgram } from '../../cli/program.ts'
-import type { EventRecord } from '../../shared/api.ts'
+import type { EventRecord } from '../../shared/api/api.ts'
 import {
   type RunningDaemon,
   cleanEnvironment,

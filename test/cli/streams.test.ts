@@ -3,7 +3,7 @@ import { type ServerResponse, createServer } from 'node:http'
 import { once } from 'node:events'
 import { rm, writeFile } from 'node:fs/promises'
 import type { AddressInfo } from 'node:net'
-import type { EventRecord } from '../../shared/api.ts'
+import type { EventRecord } from '../../shared/api/api.ts'
 import { startDaemon } from '../support/daemon/daemon.ts'
 import { type ContractServer, startContractServer } from './support/contract-server.ts'
 import {

@@ -7,7 +7,7 @@ import { createApp } from '../../daemon/app.ts'
 import { createGuard } from '../../daemon/http/guard.ts'
 import { sendJson } from '../../daemon/http/respond.ts'
 import { Succession } from '../../daemon/restart/succession.ts'
-import { problemSchema } from '../../shared/api.ts'
+import { problemSchema } from '../../shared/api/api.ts'
 import { send } from '../support/servers/http.ts'
 
 const apiToken = 'the token of this test, long enough'

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { checksSchema } from '../../shared/api-checks.ts'
+import { checksSchema } from '../../shared/api/checks.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { type RunningDaemon, startDaemon } from '../support/daemon/daemon.ts'
 import { startTargetServer, type TargetServer } from '../support/servers/target-server.ts'

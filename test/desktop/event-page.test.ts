@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'mocha'
 import type { Browser, Page } from 'playwright-core'
-import type { EventLink, EventRecord } from '../../shared/api.ts'
+import type { EventLink, EventRecord } from '../../shared/api/api.ts'
 import {
   chromiumPath,
   launchChromium,

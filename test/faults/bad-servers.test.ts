@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
-import type { EventDetail } from '../../shared/api.ts'
+import type { EventDetail } from '../../shared/api/api.ts'
 import type { Home } from '../../shared/home/home.ts'
 import { writeFileAtomic } from '../../shared/home/files.ts'
 import {

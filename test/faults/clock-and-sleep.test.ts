@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { AccessToken, EventRecord, Login, StartedLogin, Status } from '../../shared/api.ts'
+import type { AccessToken, EventRecord, Login, StartedLogin, Status } from '../../shared/api/api.ts'
 import {
   type AuthorizationServer,
   startAuthorizationServer,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { AccessToken, EventDetail, EventRecord, Status } from '../../shared/api.ts'
+import type { AccessToken, EventDetail, EventRecord, Status } from '../../shared/api/api.ts'
 import type { Home } from '../../shared/home/home.ts'
 import {
   type AuthorizationServer,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { mkdir, rename, rm } from 'node:fs/promises'
-import type { AccessToken, Status } from '../../shared/api.ts'
+import type { AccessToken, Status } from '../../shared/api/api.ts'
 import {
   type AuthorizationServer,
   startAuthorizationServer,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { appendFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { EventRecord, StartedLogin, Status } from '../../shared/api.ts'
+import type { EventRecord, StartedLogin, Status } from '../../shared/api/api.ts'
 import {
   type AuthorizationServer,
   startAuthorizationServer,

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { type Socket, connect as connectSocket } from 'node:net'
 import { join } from 'node:path'
-import type { AccessToken } from '../../shared/api.ts'
+import type { AccessToken } from '../../shared/api/api.ts'
 import {
   type AuthorizationServer,
   startAuthorizationServer,

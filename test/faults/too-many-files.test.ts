@@ -5,7 +5,7 @@ import { readFile, readdir } from 'node:fs/promises'
 import { Agent, request as httpRequest } from 'node:http'
 import { type Socket, connect as connectSocket } from 'node:net'
 import { join } from 'node:path'
-import type { AccessToken, EventDetail, ProblemDocument, Status } from '../../shared/api.ts'
+import type { AccessToken, EventDetail, ProblemDocument, Status } from '../../shared/api/api.ts'
 import { systemCode } from '../../shared/errors.ts'
 import {
   type AuthorizationServer,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
-import type { EventRecord } from '../../shared/api.ts'
+import type { EventRecord } from '../../shared/api/api.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemon/daemon.ts'
 import { send } from '../support/servers/http.ts'
 import { githubHeaders } from '../support/servers/sign.ts'

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { Login } from '../../shared/api.ts'
+import type { Login } from '../../shared/api/api.ts'
 import { approve, visit } from '../support/desktop/browser.ts'
 import {
   type AuthorizationServer,

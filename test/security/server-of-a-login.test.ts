@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { AccessToken, Login, Logout, TokenSummary } from '../../shared/api.ts'
+import type { AccessToken, Login, Logout, TokenSummary } from '../../shared/api/api.ts'
 import type { Home } from '../../shared/home/home.ts'
 import { approve, browse, visit } from '../support/desktop/browser.ts'
 import {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { EventLink, Login, StartedLogin } from '../../shared/api.ts'
+import type { EventLink, Login, StartedLogin } from '../../shared/api/api.ts'
 import { startAuthorizationServer } from '../support/providers/authorization-server.ts'
 import { approve, visit } from '../support/desktop/browser.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemon/daemon.ts'

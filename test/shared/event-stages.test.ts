@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'mocha'
 import { toBars, toStages, describeTargetState } from '../../shared/event-stages.ts'
-import type { EventDetail } from '../../shared/api.ts'
+import type { EventDetail } from '../../shared/api/api.ts'
 
 const event = (changes: Partial<EventDetail>): EventDetail => ({
   id: 'evt_1',

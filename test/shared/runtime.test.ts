@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import type { Status } from '../../shared/api.ts'
+import type { Status } from '../../shared/api/api.ts'
 import { startDaemon } from '../support/daemon/daemon.ts'
 
 describe('SIGUSR1, by which Node opens its debugger', function () {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { EventRecord, StatusProblem, TokenSummary } from '../../shared/api.ts'
+import type { EventRecord, StatusProblem, TokenSummary } from '../../shared/api/api.ts'
 import type { Action } from '../../tray/view.ts'
 import { findStatusAttention, findAttention } from '../../tray/attention.ts'
 import { eventWith, statusWith } from '../support/daemon/fake-daemon.ts'

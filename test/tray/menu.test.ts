@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { EventRecord, TokenSummary } from '../../shared/api.ts'
+import type { EventRecord, TokenSummary } from '../../shared/api/api.ts'
 import { type Row, menu, statusLine } from '../../tray/menu.ts'
 import { findStatusAttention } from '../../tray/attention.ts'
 import { type View, initialOwnState } from '../../tray/view.ts'

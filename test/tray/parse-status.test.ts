@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { eventSchema, statusSchema } from '../../shared/api.ts'
+import { eventSchema, statusSchema } from '../../shared/api/api.ts'
 import { readEvent, readStatus } from '../../tray/parse-status.ts'
 import { eventWith, statusWith } from '../support/daemon/fake-daemon.ts'
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { WebhookSummary } from '../../shared/api.ts'
+import type { WebhookSummary } from '../../shared/api/api.ts'
 import { privateWords, redact } from '../../tray/text.ts'
 import { statusWith } from '../support/daemon/fake-daemon.ts'
 

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { release } from 'node:os'
 import { join } from 'node:path'
-import type { Status } from '../../shared/api.ts'
+import type { Status } from '../../shared/api/api.ts'
 import { errorName } from '../../shared/errors.ts'
 import { writeFileAtomic } from '../../shared/home/files.ts'
 import { findUserHome, type Home } from '../../shared/home/home.ts'

@@ -5,7 +5,7 @@ import type {
   StartedLogin,
   StartLogin,
   Status,
-} from '../../shared/api.ts'
+} from '../../shared/api/api.ts'
 import type { Client } from '../../shared/client/client.ts'
 import { toLostLoginError } from '../../shared/client/discovery.ts'
 import { isSafeToOpen } from '../../shared/net.ts'

@@ -1,4 +1,4 @@
-import type { EventRecord, Status } from '../../shared/api.ts'
+import type { EventRecord, Status } from '../../shared/api/api.ts'
 import { toBody, daemonKey, toKey, type Note, toNote } from './note.ts'
 import { toLabel } from '../text.ts'
 import { toStatusNotes, nothingAnnounced } from './state-notes.ts'

@@ -1,4 +1,4 @@
-import type { EventDetail, EventRecord } from '../../shared/api.ts'
+import type { EventDetail, EventRecord } from '../../shared/api/api.ts'
 import { DoorwardError, errorName } from '../../shared/errors.ts'
 import type { Action } from '../view.ts'
 import { toLabel, plainText } from '../text.ts'

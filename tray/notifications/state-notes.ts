@@ -1,4 +1,4 @@
-import type { Status, StatusProblem } from '../../shared/api.ts'
+import type { Status, StatusProblem } from '../../shared/api/api.ts'
 import { providerToLogIn } from '../../shared/client/discovery.ts'
 import type { StartFailure } from '../../shared/client/spawn.ts'
 import { describeProblem, findConfigFile, getFix, providerTitle, upperFirst } from '../wording.ts'

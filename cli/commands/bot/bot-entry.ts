@@ -1,4 +1,4 @@
-import { type BotSummary, toBotPath, toBotSecretName } from '../../../shared/api-bots.ts'
+import { type BotSummary, toBotPath, toBotSecretName } from '../../../shared/api/bots.ts'
 import type { Home } from '../../../shared/home/home.ts'
 import { withConfigLock } from '../../../shared/home/lock.ts'
 import { addEntry } from '../../config-edit/add-entry.ts'

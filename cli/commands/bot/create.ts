@@ -5,7 +5,7 @@ import {
   type BotSummary,
   type CreateBot,
   toBotPath,
-} from '../../../shared/api-bots.ts'
+} from '../../../shared/api/bots.ts'
 import type { Client } from '../../../shared/client/client.ts'
 import { DoorwardError, type ErrorCode } from '../../../shared/errors.ts'
 import { isSafeToOpen } from '../../../shared/net.ts'

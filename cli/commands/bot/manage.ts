@@ -1,4 +1,4 @@
-import { type BotDetails, type BotSummary, toBotPath } from '../../../shared/api-bots.ts'
+import { type BotDetails, type BotSummary, toBotPath } from '../../../shared/api/bots.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { toPlainLine } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'

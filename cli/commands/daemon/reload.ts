@@ -1,4 +1,4 @@
-import type { Reloaded } from '../../../shared/api.ts'
+import type { Reloaded } from '../../../shared/api/api.ts'
 import { toPlainLine } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
 import { findDaemon, findRunningDaemon } from '../../daemon-client/connect.ts'

@@ -1,4 +1,4 @@
-import type { Restarted, DaemonFile } from '../../../shared/api.ts'
+import type { Restarted, DaemonFile } from '../../../shared/api/api.ts'
 import type { Client } from '../../../shared/client/client.ts'
 import { readEnvironment } from '../../../shared/config/environment.ts'
 import { DoorwardError } from '../../../shared/errors.ts'

@@ -1,4 +1,4 @@
-import type { EventRecord, Status } from '../../../shared/api.ts'
+import type { EventRecord, Status } from '../../../shared/api/api.ts'
 import type { Client } from '../../../shared/client/client.ts'
 import { toPlainLine } from '../../../shared/text.ts'
 import { waitForProcessExit } from '../../../shared/client/discovery.ts'

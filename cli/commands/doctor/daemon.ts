@@ -1,5 +1,5 @@
 import { open, readFile } from 'node:fs/promises'
-import type { DaemonFile, Status } from '../../../shared/api.ts'
+import type { DaemonFile, Status } from '../../../shared/api/api.ts'
 import type { Client } from '../../../shared/client/client.ts'
 import { readDaemonFile } from '../../../shared/client/discovery.ts'
 import type { Gateway } from '../../../shared/config/schema.ts'
@@ -19,7 +19,7 @@ import {
   checksFor,
   checksSchema,
   within,
-} from '../../../shared/api-checks.ts'
+} from '../../../shared/api/checks.ts'
 
 export type DaemonFacts = {
   /** `run/daemon.json`; a killed daemon leaves it behind. */

@@ -1,5 +1,5 @@
 import { getKeySource } from '../../../shared/signatures/scheme.ts'
-import type { Status } from '../../../shared/api.ts'
+import type { Status } from '../../../shared/api/api.ts'
 import type { Config } from '../../../shared/config/load.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { findUserHome } from '../../../shared/home/home.ts'
@@ -11,7 +11,7 @@ import { exitFailed } from '../../exit-code.ts'
 import { pause } from '../../terminal/spinner.ts'
 import { asInvoked, type Style, type Terminal } from '../../terminal/terminal.ts'
 import { wrapWords } from '../../terminal/wrap.ts'
-import { type Check, type CheckStatus, checkGroups } from '../../../shared/api-checks.ts'
+import { type Check, type CheckStatus, checkGroups } from '../../../shared/api/checks.ts'
 import type { DoctorResult } from './run.ts'
 
 export type DoctorOptions = {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { systemCode } from '../../../shared/errors.ts'
 import type { Home } from '../../../shared/home/home.ts'
 import { shellWord } from '../../terminal/format.ts'
-import { type Check, checksFor } from '../../../shared/api-checks.ts'
+import { type Check, checksFor } from '../../../shared/api/checks.ts'
 
 /** Decides who may access a file or folder of a home. */
 type HomeRole = 'folder' | 'secret-folder' | 'secret-file' | 'config-file'

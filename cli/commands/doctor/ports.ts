@@ -3,7 +3,7 @@ import { type Listener, identifyListener } from '../../../shared/client/client.t
 import { type ListeningProcess, findListeningProcess } from '../../../shared/client/discovery.ts'
 import type { Gateway } from '../../../shared/config/schema.ts'
 import { systemCode } from '../../../shared/errors.ts'
-import { type Check, checksFor, within } from '../../../shared/api-checks.ts'
+import { type Check, checksFor, within } from '../../../shared/api/checks.ts'
 import type { DaemonFacts } from './daemon.ts'
 
 type PortFacts = {

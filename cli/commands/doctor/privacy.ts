@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { EventDetail } from '../../../shared/api.ts'
+import type { EventDetail } from '../../../shared/api/api.ts'
 import type { Client } from '../../../shared/client/client.ts'
 import { readEnvironment } from '../../../shared/config/environment.ts'
 import { loadConfig } from '../../../shared/config/load.ts'

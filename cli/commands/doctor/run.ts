@@ -1,11 +1,11 @@
-import type { Status } from '../../../shared/api.ts'
+import type { Status } from '../../../shared/api/api.ts'
 import {
   type Check,
   checkGroups,
   checkLimitMs,
   runGroup,
   within,
-} from '../../../shared/api-checks.ts'
+} from '../../../shared/api/checks.ts'
 import type { Config } from '../../../shared/config/load.ts'
 import type { Asker } from '../../context.ts'
 import { checkConfiguration, collectConfiguration } from './configuration.ts'

@@ -1,4 +1,4 @@
-import { type Check, checksFor } from '../../../shared/api-checks.ts'
+import { type Check, checksFor } from '../../../shared/api/checks.ts'
 import { listSecrets } from '../../../shared/config/environment.ts'
 import type { Config } from '../../../shared/config/load.ts'
 import { proofFaults, schemeFaults } from '../../../shared/config/signature-warnings.ts'

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
-import { type Check, checksFor } from '../../../shared/api-checks.ts'
+import { type Check, checksFor } from '../../../shared/api/checks.ts'
 import type { Home } from '../../../shared/home/home.ts'
 import { describeNetwork, networkWarnings } from '../../../shared/network/variables.ts'
 import { checkLoginItems, daemonAutostart, trayAutostart } from '../../../shared/service/service.ts'

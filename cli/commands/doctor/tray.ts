@@ -11,7 +11,7 @@ import type { Home } from '../../../shared/home/home.ts'
 import { isAlive } from '../../../shared/home/lock.ts'
 import { gnomeExtensionHint, hasXTray, isGnomeSession } from '../../../shared/panels.ts'
 import { systrayPrograms } from '../../../shared/runtime.ts'
-import { type Check, checksFor } from '../../../shared/api-checks.ts'
+import { type Check, checksFor } from '../../../shared/api/checks.ts'
 
 type DesktopFacts = {
   readonly platform: NodeJS.Platform

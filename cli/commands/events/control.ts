@@ -1,4 +1,4 @@
-import type { EventLink, EventRecord } from '../../../shared/api.ts'
+import type { EventLink, EventRecord } from '../../../shared/api/api.ts'
 import type { Client } from '../../../shared/client/client.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { isSafeToOpen } from '../../../shared/net.ts'

@@ -1,5 +1,5 @@
 import { stripVTControlCharacters } from 'node:util'
-import type { EventRecord, WebhookSummary } from '../../../shared/api.ts'
+import type { EventRecord, WebhookSummary } from '../../../shared/api/api.ts'
 import type { Client } from '../../../shared/client/client.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { describeOrigin } from '../../../shared/event-stages.ts'

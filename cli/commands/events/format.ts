@@ -1,4 +1,4 @@
-import type { EventDetail, EventRecord, EventState } from '../../../shared/api.ts'
+import type { EventDetail, EventRecord, EventState } from '../../../shared/api/api.ts'
 import {
   describeMade,
   describeOrigin,

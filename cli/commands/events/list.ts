@@ -1,4 +1,4 @@
-import type { EventRecord } from '../../../shared/api.ts'
+import type { EventRecord } from '../../../shared/api/api.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import type { Client } from '../../../shared/client/client.ts'
 import { didYouMean } from '../../../shared/text.ts'

@@ -1,4 +1,4 @@
-import type { CaughtUp, MissedHook } from '../../../shared/api-hooks.ts'
+import type { CaughtUp, MissedHook } from '../../../shared/api/hooks.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { toPlainLine } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'

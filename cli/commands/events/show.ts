@@ -1,5 +1,5 @@
 import { stripVTControlCharacters } from 'node:util'
-import type { AgentPrompt, EventDetail, TargetResult } from '../../../shared/api.ts'
+import type { AgentPrompt, EventDetail, TargetResult } from '../../../shared/api/api.ts'
 import {
   type Bar,
   describePrompt,

@@ -1,4 +1,4 @@
-import type { EventDetail, EventRecord } from '../../../shared/api.ts'
+import type { EventDetail, EventRecord } from '../../../shared/api/api.ts'
 import type { Client } from '../../../shared/client/client.ts'
 import { DoorwardError, type ErrorCode } from '../../../shared/errors.ts'
 import { toPlainLine, toPlainText } from '../../../shared/text.ts'

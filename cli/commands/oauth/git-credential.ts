@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { AccessToken, TokenSummary } from '../../../shared/api.ts'
+import type { AccessToken, TokenSummary } from '../../../shared/api/api.ts'
 import type { Client } from '../../../shared/client/client.ts'
 import {
   type GitHost,

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import type { ImportedLogin } from '../../../shared/api.ts'
+import type { ImportedLogin } from '../../../shared/api/api.ts'
 import { gitHosts } from '../../../shared/config/git-hosts.ts'
 import { DoorwardError, systemCode } from '../../../shared/errors.ts'
 import { toPlainLine } from '../../../shared/text.ts'

@@ -1,4 +1,4 @@
-import type { DefaultAccount, Status, TokenSummary } from '../../../shared/api.ts'
+import type { DefaultAccount, Status, TokenSummary } from '../../../shared/api/api.ts'
 import { findLoginProblem } from '../../../shared/client/discovery.ts'
 import { isLoginName } from '../../../shared/config/name-forms.ts'
 import { DoorwardError } from '../../../shared/errors.ts'

@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { createInterface, type Interface } from 'node:readline'
-import type { Login, StartedDeviceLogin, StartedLogin } from '../../../shared/api.ts'
+import type { Login, StartedDeviceLogin, StartedLogin } from '../../../shared/api/api.ts'
 import type { Client } from '../../../shared/client/client.ts'
 import { isSafeToOpen } from '../../../shared/net.ts'
 import { toPlainLine } from '../../../shared/text.ts'

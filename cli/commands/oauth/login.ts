@@ -5,7 +5,7 @@ import type {
   StartedLogin,
   StartLogin,
   TokenSummary,
-} from '../../../shared/api.ts'
+} from '../../../shared/api/api.ts'
 import type { Client } from '../../../shared/client/client.ts'
 import { getProviderName, isLoginName } from '../../../shared/config/name-forms.ts'
 import { toLostLoginError } from '../../../shared/client/discovery.ts'

@@ -1,4 +1,4 @@
-import type { Logout, Status } from '../../../shared/api.ts'
+import type { Logout, Status } from '../../../shared/api/api.ts'
 import { getProviderName } from '../../../shared/config/name-forms.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { didYouMean, toPlainLine } from '../../../shared/text.ts'

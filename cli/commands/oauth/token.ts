@@ -1,6 +1,6 @@
 import { getProviderName, isLoginName } from '../../../shared/config/name-forms.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import type { AccessToken } from '../../../shared/api.ts'
+import type { AccessToken } from '../../../shared/api/api.ts'
 import { findNearest, formatDuration, toPlainLine } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
 import { fetchAccessToken } from '../../daemon-client/connect.ts'

@@ -1,4 +1,4 @@
-import { toBotSecretName } from '../../../shared/api-bots.ts'
+import { toBotSecretName } from '../../../shared/api/bots.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { didYouMean, toPlainLine } from '../../../shared/text.ts'
 import type { OpenConfig } from '../../config-edit/open-config.ts'

@@ -1,4 +1,4 @@
-import type { MissedHook } from '../../../shared/api-hooks.ts'
+import type { MissedHook } from '../../../shared/api/hooks.ts'
 import { listSecrets } from '../../../shared/config/environment.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { toPlainLine } from '../../../shared/text.ts'

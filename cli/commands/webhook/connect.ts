@@ -1,5 +1,5 @@
-import type { ConnectedHook, ConnectHook, PingedHook } from '../../../shared/api-hooks.ts'
-import type { TokenSummary } from '../../../shared/api.ts'
+import type { ConnectedHook, ConnectHook, PingedHook } from '../../../shared/api/hooks.ts'
+import type { TokenSummary } from '../../../shared/api/api.ts'
 import type { Client } from '../../../shared/client/client.ts'
 import {
   type HookProvider,

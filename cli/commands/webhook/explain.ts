@@ -1,4 +1,4 @@
-import type { Explain, Explanation, RuleExplanation } from '../../../shared/api-explain.ts'
+import type { Explain, Explanation, RuleExplanation } from '../../../shared/api/explain.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { readSample } from '../../../shared/samples.ts'
 import { presetSchemes } from '../../../shared/signatures/presets.ts'

@@ -2,7 +2,7 @@ import {
   describeHookProblem,
   type HookSummary,
   type RemovedHook,
-} from '../../../shared/api-hooks.ts'
+} from '../../../shared/api/hooks.ts'
 import type { Config } from '../../../shared/config/load.ts'
 import type { Webhook } from '../../../shared/config/webhook.ts'
 import { DoorwardError } from '../../../shared/errors.ts'

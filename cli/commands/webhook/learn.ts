@@ -1,4 +1,4 @@
-import type { PayloadDescription } from '../../../shared/api-explain.ts'
+import type { PayloadDescription } from '../../../shared/api/explain.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { formatBelow, parsePath } from '../../../shared/paths.ts'
 import { toPlainLine } from '../../../shared/text.ts'

@@ -1,4 +1,4 @@
-import type { WebhookSummary } from '../../../shared/api.ts'
+import type { WebhookSummary } from '../../../shared/api/api.ts'
 import { cut, toPlainLine, measureWidth } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
 import { withDaemon } from '../../daemon-client/ensure.ts'

@@ -5,7 +5,7 @@ import {
   type EventRecord,
   type ProblemDocument,
   testKeyHeader,
-} from '../../../shared/api.ts'
+} from '../../../shared/api/api.ts'
 import type { Client } from '../../../shared/client/client.ts'
 import { readEnvironment } from '../../../shared/config/environment.ts'
 import { loadConfig } from '../../../shared/config/load.ts'

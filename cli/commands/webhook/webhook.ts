@@ -63,6 +63,11 @@ export const addWebhookCommands = (webhook: Command): void => {
     .command('hooks')
     .description('list the hooks that connect made, as their senders have them now')
     .action(run(async () => (await import('./hooks.ts')).listHooks))
+  addTryCommands(webhook)
+}
+
+/** Those that show and send deliveries; they write nothing. */
+const addTryCommands = (webhook: Command): void => {
   webhook
     .command('send')
     .description('sign a payload as the sender would and send it to the running daemon')

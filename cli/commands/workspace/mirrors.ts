@@ -1,4 +1,4 @@
-import type { ClearedWorkspaces, WorkspaceSummary } from '../../../shared/api-workspaces.ts'
+import type { ClearedWorkspaces, WorkspaceSummary } from '../../../shared/api/workspaces.ts'
 import type { Context } from '../../context.ts'
 import { withDaemon } from '../../daemon-client/ensure.ts'
 import { confirm } from '../../terminal/input.ts'

@@ -1,6 +1,6 @@
 import { realpath, stat } from 'node:fs/promises'
 import { isAbsolute } from 'node:path'
-import type { RunInput } from '../../../shared/api.ts'
+import type { RunInput } from '../../../shared/api/api.ts'
 import type { CliKind } from '../../../shared/agents/clis.ts'
 import type { CliAgent, CommandAgent } from '../../../shared/agents/schema.ts'
 import { getToolLevel, needsSandbox, wantsSandbox } from '../../../shared/agents/tools.ts'

@@ -2,17 +2,8 @@ import { valueAt } from '../../util/payload-path.ts'
 import { parseAnswer } from '../format/review.ts'
 import { describeLeftOut, toGithubBody, toTitle } from '../format/parts.ts'
 import type { CommentMarks, OwnMessages } from '../loop-guard.ts'
-import type { Sender } from '../sender.ts'
+import type { LiveCheck, Sender } from '../sender.ts'
 import { findListed, type GithubApi, type Hints } from './github-api.ts'
-
-/** A check run of a bot that follows an event. */
-export type LiveCheck = {
-  readonly repository: string
-  readonly sha: string
-  readonly name: string
-  readonly number: number
-  readonly bot: string
-}
 
 /** The button of a check run that is completed; GitHub takes 20 and 40 characters. */
 export const runAgain = {

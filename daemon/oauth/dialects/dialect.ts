@@ -1,4 +1,4 @@
-import type { Account } from '../../../shared/api.ts'
+import type { Account } from '../../../shared/api/api.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import type { Client } from '../providers/client-store.ts'
 import type { Endpoints } from '../providers/discovery.ts'

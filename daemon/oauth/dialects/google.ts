@@ -1,4 +1,4 @@
-import type { Account } from '../../../shared/api.ts'
+import type { Account } from '../../../shared/api/api.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { askProvider, type ProviderReply, refusedBy, toText } from '../providers/request.ts'
 import {

@@ -1,4 +1,4 @@
-import type { Account } from '../../../shared/api.ts'
+import type { Account } from '../../../shared/api/api.ts'
 import { escapeHtml, loadPage, type RenderedPage } from '../../http/body.ts'
 import { LoginError, toLoginCommand } from '../providers/errors.ts'
 import type { Outcome } from './pending-logins.ts'

@@ -1,4 +1,4 @@
-import type { StartedDeviceLogin } from '../../../shared/api.ts'
+import type { StartedDeviceLogin } from '../../../shared/api/api.ts'
 import type { DoorwardError } from '../../../shared/errors.ts'
 import { trackPending } from '../../util/concurrency.ts'
 import type { Wait } from '../dependencies.ts'

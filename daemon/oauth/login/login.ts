@@ -1,5 +1,10 @@
 import { once } from 'node:events'
-import type { Login, StartedDeviceLogin, StartedLogin, StartLogin } from '../../../shared/api.ts'
+import type {
+  Login,
+  StartedDeviceLogin,
+  StartedLogin,
+  StartLogin,
+} from '../../../shared/api/api.ts'
 import { DoorwardError, errorName } from '../../../shared/errors.ts'
 import { trackPending } from '../../util/concurrency.ts'
 import { wait as waitByClock } from '../dependencies.ts'

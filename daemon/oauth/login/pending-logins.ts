@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { Account, Login } from '../../../shared/api.ts'
+import type { Account, Login } from '../../../shared/api/api.ts'
 import { constantTimeEqual } from '../../../shared/constant-time.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { longTimeout } from '../../util/concurrency.ts'

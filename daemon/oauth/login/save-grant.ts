@@ -1,5 +1,5 @@
 import { protectedResourceRequest } from 'oauth4webapi'
-import type { Account, ImportedLogin, ImportLogin } from '../../../shared/api.ts'
+import type { Account, ImportedLogin, ImportLogin } from '../../../shared/api/api.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { withTimeLimit } from '../../util/concurrency.ts'
 import type { Dialect } from '../dialects/dialect.ts'

@@ -1,4 +1,4 @@
-import type { Logout } from '../../../shared/api.ts'
+import type { Logout } from '../../../shared/api/api.ts'
 import { getProviderName } from '../../../shared/config/name-forms.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import type { Home } from '../../../shared/home/home.ts'

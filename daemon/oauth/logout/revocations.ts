@@ -1,4 +1,4 @@
-import type { StatusProblem } from '../../../shared/api.ts'
+import type { StatusProblem } from '../../../shared/api/api.ts'
 import { getProviderName } from '../../../shared/config/name-forms.ts'
 import { errorName } from '../../../shared/errors.ts'
 import { type KeyedMutex, trackPending } from '../../util/concurrency.ts'

@@ -1,4 +1,4 @@
-import type { Account } from '../../../shared/api.ts'
+import type { Account } from '../../../shared/api/api.ts'
 import type { Gateway } from '../../../shared/config/schema.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { withTimeLimit } from '../../util/concurrency.ts'

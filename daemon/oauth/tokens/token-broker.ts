@@ -1,7 +1,7 @@
 import { unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import type { AccessToken } from '../../../shared/api.ts'
+import type { AccessToken } from '../../../shared/api/api.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import type { KeyedMutex } from '../../util/concurrency.ts'
 import type { OAuthDependencies, OAuthEvent, TokenRequest, Tokens } from '../dependencies.ts'

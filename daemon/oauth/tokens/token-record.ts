@@ -1,6 +1,6 @@
 import { getValidatedIdTokenClaims, type IDToken, type TokenEndpointResponse } from 'oauth4webapi'
 import { z } from 'zod'
-import type { Account, TokenSummary } from '../../../shared/api.ts'
+import type { Account, TokenSummary } from '../../../shared/api/api.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import type { Client } from '../providers/client-store.ts'
 import { loginServerSchema, toLoginServer } from '../providers/login-server.ts'

@@ -1,7 +1,7 @@
 import { constants, lstatSync, type Stats } from 'node:fs'
 import { access, readdir, rename, statfs, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { StatusProblem } from '../../../shared/api.ts'
+import type { StatusProblem } from '../../../shared/api/api.ts'
 import { compareLogins, getProviderName, isLoginName } from '../../../shared/config/name-forms.ts'
 import { DoorwardError, systemCode } from '../../../shared/errors.ts'
 import { syncFolder, writeFileAtomic } from '../../../shared/home/files.ts'

@@ -1,5 +1,5 @@
 import type { ConsumerMessages, JsMsg } from '@nats-io/jetstream'
-import type { EventRecord } from '../../../shared/api.ts'
+import type { EventRecord } from '../../../shared/api/api.ts'
 import { DoorwardError, type ErrorCode, errorName } from '../../../shared/errors.ts'
 import { isFinal } from '../../events/event-record.ts'
 import { type Log, oncePerMinute } from '../../log/log.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Broker as BrokerStatus, Machine, Status } from '../../../shared/api.ts'
+import type { Broker as BrokerStatus, Machine, Status } from '../../../shared/api/api.ts'
 import type { Agent } from '../../../shared/config/schema.ts'
 import { machineRole } from '../../../shared/config/values.ts'
 import { version } from '../../../shared/version.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { usageSchema } from '../../../shared/api.ts'
+import { usageSchema } from '../../../shared/api/api.ts'
 import type { ErrorCode } from '../../../shared/errors.ts'
 import type { Agent } from '../../../shared/config/schema.ts'
 import {

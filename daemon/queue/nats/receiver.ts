@@ -1,7 +1,7 @@
 import { hash, randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
-import type { EventRecord } from '../../../shared/api.ts'
+import type { EventRecord } from '../../../shared/api/api.ts'
 import { DoorwardError, errorName } from '../../../shared/errors.ts'
 import { isFinal } from '../../events/event-record.ts'
 import { cancelled, isCancelled } from '../../util/concurrency.ts'

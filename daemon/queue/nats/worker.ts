@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { JsMsg } from '@nats-io/jetstream'
 import { DoorwardError, errorName } from '../../../shared/errors.ts'
-import type { EventState, RunInput } from '../../../shared/api.ts'
+import type { EventState, RunInput } from '../../../shared/api/api.ts'
 import type { EventChanges } from '../../events/event-record.ts'
 import type { EventStore } from '../../events/event-store.ts'
 import type { Log } from '../../log/log.ts'

@@ -1,4 +1,4 @@
-import type { RunInput } from '../../../shared/api.ts'
+import type { RunInput } from '../../../shared/api/api.ts'
 import { publishesChange } from '../../../shared/targets/targets.ts'
 import type { Answer } from '../../agents/answer.ts'
 import type { Question } from '../../agents/http-agent.ts'

@@ -1,4 +1,4 @@
-import type { EventRecord } from '../../../shared/api.ts'
+import type { EventRecord } from '../../../shared/api/api.ts'
 import type { Agent } from '../../../shared/config/schema.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { isForModel } from '../../../shared/config/rule.ts'

@@ -1,4 +1,4 @@
-import type { EventRecord, Stage, TargetResult } from '../../../shared/api.ts'
+import type { EventRecord, Stage, TargetResult } from '../../../shared/api/api.ts'
 import { DoorwardError, errorName } from '../../../shared/errors.ts'
 import { toPlainText } from '../../../shared/text.ts'
 import { publishesChange } from '../../../shared/targets/targets.ts'

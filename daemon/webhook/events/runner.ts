@@ -1,4 +1,4 @@
-import type { EventRecord, Stage } from '../../../shared/api.ts'
+import type { EventRecord, Stage } from '../../../shared/api/api.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { currentStage } from '../../../shared/event-stages.ts'
 import type { SeenCode } from '../../delivery/sender.ts'

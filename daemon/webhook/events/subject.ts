@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import type { EventRecord } from '../../../shared/api.ts'
+import type { EventRecord } from '../../../shared/api/api.ts'
 import type { Template } from '../../../shared/templates.ts'
 import { toPageUrl } from '../../../shared/net.ts'
 import { cut, toPlainLine, toPlainText } from '../../../shared/text.ts'

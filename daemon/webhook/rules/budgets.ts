@@ -1,4 +1,4 @@
-import type { StatusProblem } from '../../../shared/api.ts'
+import type { StatusProblem } from '../../../shared/api/api.ts'
 import type { Rate } from '../../../shared/text.ts'
 import type { Webhook } from '../../../shared/config/webhook.ts'
 import { type DayJournal, toDigest } from '../../util/day-journal.ts'

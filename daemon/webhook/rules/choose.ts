@@ -6,7 +6,7 @@ import type { CompiledRule, CompiledWebhook } from '../compiled-webhook.ts'
 import type { EventScope } from '../read-delivery.ts'
 import type { Payload } from '../body.ts'
 import type { SignatureHeaders } from '../signatures/header.ts'
-import type { Explanation } from '../../../shared/api-explain.ts'
+import type { Explanation } from '../../../shared/api/explain.ts'
 import {
   type Condition,
   describeTests,

@@ -1,5 +1,5 @@
 import { DoorwardError } from '../../../shared/errors.ts'
-import type { LiveCheck } from '../../delivery/targets/github-check.ts'
+import type { LiveCheck } from '../../delivery/sender.ts'
 import type { AcceptedEvent } from '../events/accepted-event.ts'
 import type { Acknowledge } from './acknowledge.ts'
 import type { Checks, CheckRequest, CheckState } from './check.ts'

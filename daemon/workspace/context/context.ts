@@ -1,4 +1,4 @@
-import type { RunInput } from '../../../shared/api.ts'
+import type { RunInput } from '../../../shared/api/api.ts'
 import type { ContextName } from '../../../shared/templates.ts'
 import { type ContextRequest, fence, placeOfContext } from '../../webhook/prompt.ts'
 import { readCommits, readDiff, readFiles } from './changes.ts'

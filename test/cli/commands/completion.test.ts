@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { builtInProviders } from '../../../shared/config/name-forms.ts'
-import type { EventDetail } from '../../../shared/api.ts'
+import type { EventDetail } from '../../../shared/api/api.ts'
 import { type RunningDaemon, startDaemon } from '../../support/daemon/daemon.ts'
 import { fixtureAgent } from '../../support/fixtures.ts'
 import { temporaryFolder, temporaryHome } from '../../support/temporary.ts'

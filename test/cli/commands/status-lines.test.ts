@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { expiryWords, roughly } from '../../../shared/login-words.ts'
 import { statusLines } from '../../../cli/commands/status.ts'
 import { measureWidth } from '../../../shared/text.ts'
-import type { Status, TokenSummary, WebhookSummary } from '../../../shared/api.ts'
+import type { Status, TokenSummary, WebhookSummary } from '../../../shared/api/api.ts'
 import { eventWith, statusWith } from '../../support/daemon/fake-daemon.ts'
 
 const now = new Date(2026, 10, 22, 12, 0)

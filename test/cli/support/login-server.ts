@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import type { Login, StartedLogin, TokenSummary } from '../../../shared/api.ts'
+import type { Login, StartedLogin, TokenSummary } from '../../../shared/api/api.ts'
 import { statusWith } from '../../support/daemon/fake-daemon.ts'
 import { type Answer, type ContractServer, startContractServer } from './contract-server.ts'
 

@@ -1,4 +1,4 @@
-import type { AccessToken, TokenSummary } from '../../../shared/api.ts'
+import type { AccessToken, TokenSummary } from '../../../shared/api/api.ts'
 import { type ContractServer, startContractServer } from './contract-server.ts'
 
 /** What the daemon answers for a provider: a token, or a status and a problem. */

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { EventRecord, WebhookSummary } from '../../../shared/api.ts'
+import type { EventRecord, WebhookSummary } from '../../../shared/api/api.ts'
 import { eventLines, eventRow } from '../../../cli/commands/events/format.ts'
 import { toExitCode } from '../../../cli/exit-code.ts'
 import { logLine } from '../../../cli/daemon-client/log-tail.ts'

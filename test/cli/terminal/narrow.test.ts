@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { EventDetail } from '../../../shared/api.ts'
+import type { EventDetail } from '../../../shared/api/api.ts'
 import { asciiJson, asciiText, takesUtf8 } from '../../../cli/terminal/output.ts'
 import { eventLines, nextStep } from '../../../cli/commands/events/format.ts'
 import type { Context } from '../../../cli/context.ts'

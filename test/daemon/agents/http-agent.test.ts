@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { ServerResponse } from 'node:http'
 import { askHttp } from '../../../daemon/agents/http-agent.ts'
-import type { Usage } from '../../../shared/api.ts'
+import type { Usage } from '../../../shared/api/api.ts'
 import type { HttpAgent } from '../../../shared/agents/schema.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import {

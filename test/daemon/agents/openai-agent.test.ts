@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { type BusyRules, askOpenAi } from '../../../daemon/agents/openai-agent.ts'
-import type { Usage } from '../../../shared/api.ts'
+import type { Usage } from '../../../shared/api/api.ts'
 import type { OpenAiAgent } from '../../../shared/agents/schema.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { startModelServer } from '../../support/servers/model-server.ts'

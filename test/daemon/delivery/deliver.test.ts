@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { TargetResult } from '../../../shared/api.ts'
+import type { TargetResult } from '../../../shared/api/api.ts'
 import {
   makeReply,
   deliverWith,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'mocha'
 import { loadEventPage } from '../../../daemon/event-page/page.ts'
-import type { EventDetail } from '../../../shared/api.ts'
+import type { EventDetail } from '../../../shared/api/api.ts'
 import { textOf } from '../../support/desktop/browser.ts'
 
 const event: EventDetail = {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { EventFields } from '../../../daemon/events/event-record.ts'
 import { EventStore } from '../../../daemon/events/event-store.ts'
-import { eventDetailSchema } from '../../../shared/api.ts'
+import { eventDetailSchema } from '../../../shared/api/api.ts'
 
 const at = (second: number) => new Date(Date.UTC(2026, 0, 1, 0, 0, second))
 const done: EventFields = { state: 'done', webhook: '/a' }

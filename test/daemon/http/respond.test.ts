@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { toProblem } from '../../../daemon/http/respond.ts'
-import { problemSchema } from '../../../shared/api.ts'
+import { problemSchema } from '../../../shared/api/api.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 
 describe('problemOf', () => {

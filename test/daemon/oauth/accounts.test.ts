@@ -10,7 +10,7 @@ import {
   type Logout,
   type TokenSummary,
   tokenSummarySchema,
-} from '../../../shared/api.ts'
+} from '../../../shared/api/api.ts'
 import { browse } from '../../support/desktop/browser.ts'
 import {
   type AuthorizationServer,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { RemoteRuns } from '../../../daemon/restart/new-process.ts'
 import { createMemory } from '../../../daemon/state.ts'
-import type { EventState } from '../../../shared/api.ts'
+import type { EventState } from '../../../shared/api/api.ts'
 
 describe('the runs of the process before a restart', () => {
   it('take their agents until they end', () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
-import { payloadDescriptionSchema } from '../../../shared/api-explain.ts'
+import { payloadDescriptionSchema } from '../../../shared/api/explain.ts'
 import { parseTemplate } from '../../../shared/templates.ts'
 import { packageFolder } from '../../../shared/version.ts'
 import { describePayload } from '../../../daemon/webhook/payload-shape.ts'

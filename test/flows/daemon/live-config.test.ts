@@ -7,7 +7,7 @@ import {
   type WebhookSummary,
   reloadedSchema,
   statusSchema,
-} from '../../../shared/api.ts'
+} from '../../../shared/api/api.ts'
 import { run } from '../../cli/support/cli.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'
 import { type Followed, followEvents } from '../../support/daemon/events.ts'

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { statusSchema } from '../../../shared/api.ts'
+import { statusSchema } from '../../../shared/api/api.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'
 import { send } from '../../support/servers/http.ts'
 import { githubBody, githubHeaders } from '../../support/servers/sign.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { mkdir, readFile, readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { AccessToken } from '../../../shared/api.ts'
+import type { AccessToken } from '../../../shared/api/api.ts'
 import { isAlive } from '../../../shared/home/lock.ts'
 import { startDaemon } from '../../support/daemon/daemon.ts'
 import { send } from '../../support/servers/http.ts'

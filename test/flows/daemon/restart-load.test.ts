@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { Agent, request as httpRequest } from 'node:http'
-import type { EventRecord } from '../../../shared/api.ts'
+import type { EventRecord } from '../../../shared/api/api.ts'
 import { connect } from '../../../shared/client/client.ts'
 import { startDaemon } from '../../support/daemon/daemon.ts'
 import { restart, stopHome, untilExit } from '../../support/daemon/restart.ts'

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { watch } from 'node:fs'
 import { mkdir, readFile, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Status } from '../../../shared/api.ts'
+import type { Status } from '../../../shared/api/api.ts'
 import { connect } from '../../../shared/client/client.ts'
 import { resolveHome } from '../../../shared/home/home.ts'
 import {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Usage, type UsageReport, usageReportSchema } from '../../../shared/api.ts'
+import { type Usage, type UsageReport, usageReportSchema } from '../../../shared/api/api.ts'
 import { run } from '../../cli/support/cli.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'
 import { sendJson, startScriptedProvider } from '../../support/providers/scripted-provider.ts'

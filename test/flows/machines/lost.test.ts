@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { EventRecord } from '../../../shared/api.ts'
+import type { EventRecord } from '../../../shared/api/api.ts'
 import { type RunningDaemon, untilFinished } from '../../support/daemon/daemon.ts'
 import { type Followed, followEvents } from '../../support/daemon/events.ts'
 import { newQueueKey, startMachine } from '../../support/daemon/machines.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
-import { type EventRecord, type Machine, statusSchema } from '../../../shared/api.ts'
+import { type EventRecord, type Machine, statusSchema } from '../../../shared/api/api.ts'
 import { run } from '../../cli/support/cli.ts'
 import { type RunningDaemon, untilFinished } from '../../support/daemon/daemon.ts'
 import { examined } from '../../support/daemon/doctor.ts'

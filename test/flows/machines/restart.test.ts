@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { EventDetail } from '../../../shared/api.ts'
+import type { EventDetail } from '../../../shared/api/api.ts'
 import { connect } from '../../../shared/client/client.ts'
 import type { RunningDaemon } from '../../support/daemon/daemon.ts'
 import { newQueueKey, startMachine, type MachineOptions } from '../../support/daemon/machines.ts'

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { EventDetail, EventRecord, Status, StatusProblem } from '../../../shared/api.ts'
+import type { EventDetail, EventRecord, Status, StatusProblem } from '../../../shared/api/api.ts'
 import { run } from '../../cli/support/cli.ts'
 import { type RunningDaemon, untilFinished } from '../../support/daemon/daemon.ts'
 import { examined } from '../../support/daemon/doctor.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import type { AccessToken, EventRecord } from '../../../shared/api.ts'
+import type { AccessToken, EventRecord } from '../../../shared/api/api.ts'
 import { resultOf, run, start, untilSaid } from '../../cli/support/cli.ts'
 import { browse } from '../../support/desktop/browser.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { loginSchema, startedDeviceLoginSchema } from '../../../shared/api.ts'
+import { loginSchema, startedDeviceLoginSchema } from '../../../shared/api/api.ts'
 import { run } from '../../cli/support/cli.ts'
 import { startDaemon } from '../../support/daemon/daemon.ts'
 import { startGitHubProvider } from '../../support/providers/github-provider.ts'

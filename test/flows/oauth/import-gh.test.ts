@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { chmod, readFile, writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import { after, before, describe, it } from 'mocha'
-import type { AccessToken, ImportedLogin } from '../../../shared/api.ts'
+import type { AccessToken, ImportedLogin } from '../../../shared/api/api.ts'
 import {
   hasTerminal,
   resultOf,

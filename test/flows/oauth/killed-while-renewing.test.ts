@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { type FSWatcher, watch } from 'node:fs'
 import { mkdir, readFile, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type AccessToken, type EventRecord } from '../../../shared/api.ts'
+import { type AccessToken, type EventRecord } from '../../../shared/api/api.ts'
 import type { Home } from '../../../shared/home/home.ts'
 import {
   type AuthorizationServer,

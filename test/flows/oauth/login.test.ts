@@ -13,7 +13,7 @@ import {
   startedLoginSchema,
   statusSchema,
   tokenSummarySchema,
-} from '../../../shared/api.ts'
+} from '../../../shared/api/api.ts'
 import { resultOf, run, start, untilSaid } from '../../cli/support/cli.ts'
 import {
   type AuthorizationServer,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFile, readdir, writeFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
-import type { StartedLogin } from '../../../shared/api.ts'
+import type { StartedLogin } from '../../../shared/api/api.ts'
 import { type CliResult, resultOf, run, start, untilSaid } from '../../cli/support/cli.ts'
 import { approve, browse, visit } from '../../support/desktop/browser.ts'
 import { type RunningDaemon, startDaemon } from '../../support/daemon/daemon.ts'

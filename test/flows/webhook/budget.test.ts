@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { EventRecord, Status } from '../../../shared/api.ts'
+import type { EventRecord, Status } from '../../../shared/api/api.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'
 import { sendJson, startScriptedProvider } from '../../support/providers/scripted-provider.ts'
 import { send } from '../../support/servers/http.ts'

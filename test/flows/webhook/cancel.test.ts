@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type EventDetail, type EventRecord, eventSchema } from '../../../shared/api.ts'
+import { type EventDetail, type EventRecord, eventSchema } from '../../../shared/api/api.ts'
 import { run } from '../../cli/support/cli.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'
 import { fixtureAgent, pidsIn, waitForProcessExit } from '../../support/fixtures.ts'

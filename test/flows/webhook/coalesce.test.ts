@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import type { Explanation } from '../../../shared/api-explain.ts'
-import type { EventDetail, EventRecord, Status } from '../../../shared/api.ts'
+import type { Explanation } from '../../../shared/api/explain.ts'
+import type { EventDetail, EventRecord, Status } from '../../../shared/api/api.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'
 import { restart } from '../../support/daemon/restart.ts'
 import {

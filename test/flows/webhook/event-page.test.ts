@@ -7,7 +7,7 @@ import {
   type EventRecord,
   type Status,
   eventLinkSchema,
-} from '../../../shared/api.ts'
+} from '../../../shared/api/api.ts'
 import { run } from '../../cli/support/cli.ts'
 import { textOf } from '../../support/desktop/browser.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'

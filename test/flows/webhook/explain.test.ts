@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createCommentMarks } from '../../../daemon/delivery/loop-guard.ts'
-import type { EventRecord, Status } from '../../../shared/api.ts'
+import type { EventRecord, Status } from '../../../shared/api/api.ts'
 import {
   type Explanation,
   type PayloadDescription,
   explanationSchema,
   payloadDescriptionSchema,
-} from '../../../shared/api-explain.ts'
+} from '../../../shared/api/explain.ts'
 import { run, start, untilSaid } from '../../cli/support/cli.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'
 import { send } from '../../support/servers/http.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { EventRecord } from '../../../shared/api.ts'
+import type { EventRecord } from '../../../shared/api/api.ts'
 import type { Home } from '../../../shared/home/home.ts'
 import { run, stopStarted } from '../../cli/support/cli.ts'
 import { storeLogin } from '../../support/providers/stored-login.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
-import { healthSchema, problemSchema, statusSchema } from '../../../shared/api.ts'
+import { healthSchema, problemSchema, statusSchema } from '../../../shared/api/api.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'
 import { type Reply, send } from '../../support/servers/http.ts'
 import { openRaw, sendRaw } from '../../support/servers/raw.ts'

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { EventRecord } from '../../../shared/api.ts'
+import type { EventRecord } from '../../../shared/api/api.ts'
 import { type RunningDaemon, startDaemon } from '../../support/daemon/daemon.ts'
 import { send } from '../../support/servers/http.ts'
 

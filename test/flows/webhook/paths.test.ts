@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { components } from '@octokit/openapi-types'
-import type { EventDetail } from '../../../shared/api.ts'
+import type { EventDetail } from '../../../shared/api/api.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'
 import { storeLogin } from '../../support/providers/stored-login.ts'
 import { type GitServer, startGitServer } from '../../support/servers/git-server.ts'

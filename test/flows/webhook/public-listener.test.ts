@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
-import type { DaemonFile, Status, WebhookSummary } from '../../../shared/api.ts'
+import type { DaemonFile, Status, WebhookSummary } from '../../../shared/api/api.ts'
 import { isForwarded } from '../../../daemon/http/guard.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'
 import { send } from '../../support/servers/http.ts'

@@ -6,7 +6,7 @@ import {
   type EventRecord,
   eventSchema,
   statusSchema,
-} from '../../../shared/api.ts'
+} from '../../../shared/api/api.ts'
 import { run } from '../../cli/support/cli.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'
 import { followEvents } from '../../support/daemon/events.ts'

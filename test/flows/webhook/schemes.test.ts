@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { EventDetail, EventRecord, WebhookSummary } from '../../../shared/api.ts'
+import type { EventDetail, EventRecord, WebhookSummary } from '../../../shared/api/api.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'
 import { schemeNamed } from '../../support/daemon/accepts.ts'
 import { type Reply, send } from '../../support/servers/http.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
-import type { EventDetail } from '../../../shared/api.ts'
+import type { EventDetail } from '../../../shared/api/api.ts'
 import { run } from '../../cli/support/cli.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'
 import { type Reply, send } from '../../support/servers/http.ts'

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { EventRecord } from '../../../shared/api.ts'
+import type { EventRecord } from '../../../shared/api/api.ts'
 import { connect } from '../../../shared/client/client.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'
 import { send } from '../../support/servers/http.ts'

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { type Status, problemSchema } from '../../../shared/api.ts'
+import { type Status, problemSchema } from '../../../shared/api/api.ts'
 import { type RunningDaemon, startDaemon } from '../../support/daemon/daemon.ts'
 import { openRaw, sendOpen } from '../../support/servers/raw.ts'
 

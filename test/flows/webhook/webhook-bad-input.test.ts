@@ -8,7 +8,7 @@ import {
   eventSchema,
   problemSchema,
   statusSchema,
-} from '../../../shared/api.ts'
+} from '../../../shared/api/api.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'
 import { followEvents } from '../../support/daemon/events.ts'
 import { type Reply, send } from '../../support/servers/http.ts'

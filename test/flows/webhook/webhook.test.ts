@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { eventDetailSchema } from '../../../shared/api.ts'
+import { eventDetailSchema } from '../../../shared/api/api.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'
 import { type Reply, send } from '../../support/servers/http.ts'
 import { githubHeaders } from '../../support/servers/sign.ts'

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import type { EventDetail, EventRecord } from '../../../shared/api.ts'
+import type { EventDetail, EventRecord } from '../../../shared/api/api.ts'
 import { type Client, connect } from '../../../shared/client/client.ts'
 import type { Home } from '../../../shared/home/home.ts'
 import type { StartMessage } from '../../../shared/client/spawn.ts'

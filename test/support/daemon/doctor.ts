@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { DoctorDocument } from '../../../cli/commands/doctor/doctor.ts'
-import type { Check } from '../../../shared/api-checks.ts'
+import type { Check } from '../../../shared/api/checks.ts'
 import type { Home } from '../../../shared/home/home.ts'
 import { type CliResult, run } from '../../cli/support/cli.ts'
 

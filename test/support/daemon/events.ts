@@ -1,4 +1,4 @@
-import type { EventRecord } from '../../../shared/api.ts'
+import type { EventRecord } from '../../../shared/api/api.ts'
 import type { RunningDaemon } from './daemon.ts'
 
 /** Follows the event stream; `next` waits for a change that fits, from the moment of the call to `follow` on. */

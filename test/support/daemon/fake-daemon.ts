@@ -3,7 +3,7 @@ import { EventEmitter, once } from 'node:events'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { type ServerResponse, createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { EventRecord, Status } from '../../../shared/api.ts'
+import type { EventRecord, Status } from '../../../shared/api/api.ts'
 import type { Home } from '../../../shared/home/home.ts'
 import {
   challengeHeader,

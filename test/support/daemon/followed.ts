@@ -1,5 +1,5 @@
 import { EventEmitter, once } from 'node:events'
-import type { EventRecord, Status } from '../../../shared/api.ts'
+import type { EventRecord, Status } from '../../../shared/api/api.ts'
 import type { Home } from '../../../shared/home/home.ts'
 import { follow } from '../../../tray/daemon-follower.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
-import type { DaemonFile, EventDetail } from '../../../shared/api.ts'
+import type { DaemonFile, EventDetail } from '../../../shared/api/api.ts'
 import { type Client, connect } from '../../../shared/client/client.ts'
 import type { Home } from '../../../shared/home/home.ts'
 import { type RunningDaemon, startDaemon } from './daemon.ts'

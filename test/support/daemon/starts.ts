@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile, readdir } from 'node:fs/promises'
-import type { DaemonFile } from '../../../shared/api.ts'
+import type { DaemonFile } from '../../../shared/api/api.ts'
 import type { Home } from '../../../shared/home/home.ts'
 import { spawnDaemon, startDaemon } from './daemon.ts'
 

@@ -1,4 +1,9 @@
-import type { ProviderSummary, Status, StatusProblem, WebhookSummary } from '../../../shared/api.ts'
+import type {
+  ProviderSummary,
+  Status,
+  StatusProblem,
+  WebhookSummary,
+} from '../../../shared/api/api.ts'
 import { type OwnState, type View, initialOwnState } from '../../../tray/view.ts'
 import { statusWith } from '../daemon/fake-daemon.ts'
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { Login, Logout } from '../../../shared/api.ts'
+import type { Login, Logout } from '../../../shared/api/api.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import type { Action } from '../../../tray/view.ts'
 import { toFailureNote, type Note } from '../../../tray/notifications/note.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
-import type { EventRecord } from '../../../shared/api.ts'
+import type { EventRecord } from '../../../shared/api/api.ts'
 import { toOptions } from '../../../tray/notifications/node-notifier.ts'
 import { bodyArgument, bodyMarkup, titleText } from '../../../tray/text.ts'
 import {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { ProviderSummary, Status } from '../../../shared/api.ts'
+import type { ProviderSummary, Status } from '../../../shared/api/api.ts'
 import { createAnnouncer } from '../../../tray/notifications/announcer.ts'
 import { findStatusAttention } from '../../../tray/attention.ts'
 import type { Note } from '../../../tray/notifications/note.ts'

@@ -5,7 +5,7 @@ import {
   listPrivateTexts,
   summaryLine,
 } from '../../../../cli/commands/doctor/doctor.ts'
-import type { Check } from '../../../../shared/api-checks.ts'
+import type { Check } from '../../../../shared/api/checks.ts'
 import { measureWidth } from '../../../../shared/text.ts'
 import { wrapWords } from '../../../../cli/terminal/wrap.ts'
 import { checkConfig } from '../../../../shared/config/load.ts'

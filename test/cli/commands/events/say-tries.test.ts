@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { EventRecord, TargetResult } from '../../../../shared/api.ts'
+import type { EventRecord, TargetResult } from '../../../../shared/api/api.ts'
 import { printRetries } from '../../../../cli/commands/events/wait.ts'
 
 const event = (...targets: TargetResult[]): EventRecord => ({

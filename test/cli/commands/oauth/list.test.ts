@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { Status, TokenSummary } from '../../../../shared/api.ts'
+import type { Status, TokenSummary } from '../../../../shared/api/api.ts'
 import { statusWith } from '../../../support/daemon/fake-daemon.ts'
 import { type ContractServer, startContractServer } from '../../support/contract-server.ts'
 import { hasTerminal, resultOf, run, startOnTerminal } from '../../support/cli.ts'

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { ServerResponse } from 'node:http'
 import { chmod, stat, writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
-import type { Login } from '../../../../shared/api.ts'
+import type { Login } from '../../../../shared/api/api.ts'
 import { temporaryFolder } from '../../../support/temporary.ts'
 import {
   type CliOptions,

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { accessTokenSchema } from '../../../../shared/api.ts'
+import { accessTokenSchema } from '../../../../shared/api/api.ts'
 import { version } from '../../../../shared/version.ts'
 import type { ContractServer } from '../../support/contract-server.ts'
 import { hasTerminal, resultOf, run, startOnTerminal } from '../../support/cli.ts'

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parse } from 'dotenv'
-import { hooksSchema } from '../../../../shared/api-hooks.ts'
+import { hooksSchema } from '../../../../shared/api/hooks.ts'
 import { type RunningDaemon, startDaemon } from '../../../support/daemon/daemon.ts'
 import {
   type GitlabHookServer,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { generateKeyPairSync, sign } from 'node:crypto'
 import { join } from 'node:path'
-import type { EventDetail } from '../../../../shared/api.ts'
+import type { EventDetail } from '../../../../shared/api/api.ts'
 import { resolveHome } from '../../../../shared/home/home.ts'
 import { readSample } from '../../../../shared/samples.ts'
 import { type SchemeName, schemeNames } from '../../../../shared/signatures/presets.ts'

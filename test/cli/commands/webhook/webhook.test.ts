@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { EventDetail, EventRecord, WebhookSummary } from '../../../../shared/api.ts'
+import type { EventDetail, EventRecord, WebhookSummary } from '../../../../shared/api/api.ts'
 import { packageFolder } from '../../../../shared/version.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../../../support/daemon/daemon.ts'
 import { temporaryFolder } from '../../../support/temporary.ts'

@@ -3,7 +3,7 @@ import { readFile, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, describe, it } from 'mocha'
 import { getDialect } from '../../../../daemon/oauth/dialects/dialects.ts'
-import { loginSchema, type Logout, type TokenSummary } from '../../../../shared/api.ts'
+import { loginSchema, type Logout, type TokenSummary } from '../../../../shared/api/api.ts'
 import { browse, visit } from '../../../support/desktop/browser.ts'
 import {
   type GitHubOptions,

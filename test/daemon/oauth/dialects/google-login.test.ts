@@ -7,7 +7,7 @@ import {
   type Logout,
   type TokenSummary,
   tokenSummarySchema,
-} from '../../../../shared/api.ts'
+} from '../../../../shared/api/api.ts'
 import { browse, textOf } from '../../../support/desktop/browser.ts'
 import {
   type GoogleOptions,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { ServerResponse } from 'node:http'
 import { afterEach, describe, it } from 'mocha'
-import type { Account } from '../../../../shared/api.ts'
+import type { Account } from '../../../../shared/api/api.ts'
 import type { DialectName } from '../../../../shared/config/schema.ts'
 import type { Revocation } from '../../../../daemon/oauth/dialects/dialect.ts'
 import { getDialect } from '../../../../daemon/oauth/dialects/dialects.ts'

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFile, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, describe, it } from 'mocha'
-import { loginSchema, type Logout } from '../../../../shared/api.ts'
+import { loginSchema, type Logout } from '../../../../shared/api/api.ts'
 import { browse, textOf } from '../../../support/desktop/browser.ts'
 import { type OAuthApp, startOAuthApp } from '../../../support/providers/oauth-app.ts'
 import {

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, describe, it } from 'mocha'
 import { rememberClient } from '../../../../daemon/oauth/providers/client-store.ts'
-import type { AccessToken, Login, Logout } from '../../../../shared/api.ts'
+import type { AccessToken, Login, Logout } from '../../../../shared/api/api.ts'
 import { browse } from '../../../support/desktop/browser.ts'
 import { type OAuthApp, startOAuthApp } from '../../../support/providers/oauth-app.ts'
 import {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
-import type { Login, StartedLogin } from '../../../../shared/api.ts'
+import type { Login, StartedLogin } from '../../../../shared/api/api.ts'
 import {
   type AuthorizationServer,
   startAuthorizationServer,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFile, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, it } from 'mocha'
-import type { Login, StartedDeviceLogin } from '../../../../shared/api.ts'
+import type { Login, StartedDeviceLogin } from '../../../../shared/api/api.ts'
 import {
   type GitHubOptions,
   type GitHubProvider,

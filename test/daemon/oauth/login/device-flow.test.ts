@@ -7,7 +7,7 @@ import {
   type StartedDeviceLogin,
   loginSchema,
   startedDeviceLoginSchema,
-} from '../../../../shared/api.ts'
+} from '../../../../shared/api/api.ts'
 import {
   type AuthorizationServer,
   startAuthorizationServer,

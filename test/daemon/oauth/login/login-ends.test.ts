@@ -4,7 +4,7 @@ import { readdir, rm } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { after, afterEach, before, describe, it } from 'mocha'
-import { type Login, loginSchema } from '../../../../shared/api.ts'
+import { type Login, loginSchema } from '../../../../shared/api/api.ts'
 import {
   type AuthorizationServer,
   startAuthorizationServer,

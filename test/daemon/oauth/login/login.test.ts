@@ -6,7 +6,7 @@ import {
   startedLoginSchema,
   type TokenSummary,
   tokenSummarySchema,
-} from '../../../../shared/api.ts'
+} from '../../../../shared/api/api.ts'
 import {
   type AuthorizationServer,
   startAuthorizationServer,

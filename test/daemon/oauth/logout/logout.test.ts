@@ -7,7 +7,7 @@ import { rememberClient } from '../../../../daemon/oauth/providers/client-store.
 import { getLastDay } from '../../../../daemon/oauth/logout/revocations.ts'
 import { writeToken } from '../../../../daemon/oauth/tokens/token-store.ts'
 import type { TokenRecord } from '../../../../daemon/oauth/tokens/token-record.ts'
-import { type Logout, logoutSchema } from '../../../../shared/api.ts'
+import { type Logout, logoutSchema } from '../../../../shared/api/api.ts'
 import { type Home, prepareHome } from '../../../../shared/home/home.ts'
 import { type OAuthApp, startOAuthApp } from '../../../support/providers/oauth-app.ts'
 import { sendJson, startScriptedProvider } from '../../../support/providers/scripted-provider.ts'

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, describe, it } from 'mocha'
-import type { AccessToken } from '../../../../shared/api.ts'
+import type { AccessToken } from '../../../../shared/api/api.ts'
 import { browse } from '../../../support/desktop/browser.ts'
 import {
   type GitHubProvider,

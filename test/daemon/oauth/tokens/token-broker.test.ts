@@ -3,7 +3,7 @@ import { readFile, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { type TokenRecord } from '../../../../daemon/oauth/tokens/token-record.ts'
-import { type AccessToken, accessTokenSchema } from '../../../../shared/api.ts'
+import { type AccessToken, accessTokenSchema } from '../../../../shared/api/api.ts'
 import {
   type AuthorizationServer,
   startAuthorizationServer,

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { errorName } from './errors.ts'
-import { withDeadline } from './deadline.ts'
+import { errorName } from '../errors.ts'
+import { withDeadline } from '../deadline.ts'
 
 /*
  * The checks of `doorward doctor`. The daemon makes those of its own parts, and the command those of the

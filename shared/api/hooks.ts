@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { EventRecord } from './api.ts'
-import { hookProviders, repositorySchema } from './config/source.ts'
+import { hookProviders, repositorySchema } from '../config/source.ts'
 
 /*
  * The documents of the local API about hooks at senders, and the deliveries of them that did not arrive.

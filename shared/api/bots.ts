@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { isSafeToOpen } from './net.ts'
+import { isSafeToOpen } from '../net.ts'
 
 /* Bots of the local API: GitHub Apps of the owner's own, made in the browser. */
 
