@@ -59,7 +59,7 @@ const fieldLines = (name: string, value: EntryField): string[] => {
   return [`${name}:`, ...lines]
 }
 
-/** The rule of a recipe by itself, for an entry that has others or none. */
+/** The rule of a recipe for a bot, whose entry has others or none. */
 export const ruleEntry = (
   webhook: NewWebhook,
   preset: WebhookPreset,
@@ -68,8 +68,19 @@ export const ruleEntry = (
   const { lines, value } = toFields(webhook, preset)
   const { agent } = webhook
   return {
-    lines: [`- name: ${yamlText(name)}`, ...indent([`agent: ${yamlText(agent)}`, ...lines], 2)],
-    value: { name, agent, ...value },
+    lines: [
+      `- name: ${yamlText(name)}`,
+      ...indent(
+        [
+          `agent: ${yamlText(agent)}`,
+          '# The commit shows as a check that it runs, and how it ended.',
+          'check: true',
+          ...lines,
+        ],
+        2,
+      ),
+    ],
+    value: { name, agent, check: true, ...value },
   }
 }
 

@@ -1,4 +1,5 @@
 import type { CommitSettings, PullRequestSettings } from '../../../shared/config/workspace.ts'
+import { parseLogin } from '../../../shared/config/name-forms.ts'
 import { textAt, valueAt } from '../../util/payload-path.ts'
 import { doorwardIdentity, type Git, type GitOptions } from '../../workspace/git.ts'
 import { asReadOnly, DeliveryError } from '../delivery-error.ts'
@@ -9,9 +10,15 @@ export const withAuthor = async (
   git: Git,
   at: GitOptions,
   commit: string,
-  { author = 'bot', signoff = false }: CommitSettings,
+  {
+    author: wanted = 'bot',
+    signoff = false,
+    bot,
+  }: CommitSettings & { readonly bot?: string | undefined },
   readLogin: () => Promise<string>,
 ): Promise<string> => {
+  // A bot has an account.
+  const author = wanted === 'bot' && bot !== undefined ? 'login' : wanted
   if (author === 'bot' && !signoff) return commit
   const others = author === 'login' ? await readLogin() : author
   const person = author === 'bot' ? doorwardIdentity : others
@@ -34,7 +41,12 @@ export const withAuthor = async (
  * The account of the token, with the address that GitHub keeps for it: commits by it count as the account's, and
  * show no private address (docs.github.com/account-and-profile/reference/email-addresses-reference).
  */
-export const readLogin = async (request: GithubRequest, gitOrigin: string): Promise<string> => {
+export const readLogin = async (
+  request: GithubRequest,
+  gitOrigin: string,
+  bot?: string,
+): Promise<string> => {
+  if (bot !== undefined) return readBotAccount(request, gitOrigin, bot)
   const { status, json } = await asReadOnly(request('/user', { handles: [403, 404] }))
   const login = textAt(json, 'login')
   const id = valueAt(json, ['id'])
@@ -44,6 +56,16 @@ export const readLogin = async (request: GithubRequest, gitOrigin: string): Prom
     })
   const name = (textAt(json, 'name') ?? '').replaceAll(/[<>\p{Cc}]/gu, '').trim()
   return `${name || login} <${id}+${login}@users.noreply.${new URL(gitOrigin).hostname}>`
+}
+
+/** The account of an App has its own id, and the name `<slug>[bot]`. */
+const readBotAccount = async (request: GithubRequest, gitOrigin: string, bot: string) => {
+  const name = `${parseLogin(bot)?.account ?? bot}[bot]`
+  const path = `/users/${encodeURIComponent(name)}`
+  const { json } = await asReadOnly(request(path, { handles: [403, 404] }))
+  const id = valueAt(json, ['id'])
+  const number = typeof id === 'number' ? `${id}+` : ''
+  return `${name} <${number}${name}@users.noreply.${new URL(gitOrigin).hostname}>`
 }
 
 /** Sets labels and reviewers; returns a note for what GitHub refuses, as the pull request is there already. */

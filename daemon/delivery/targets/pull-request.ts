@@ -48,8 +48,12 @@ export const createPullRequest = (
     const grant = { repository: name, permissions: toPermissions(reply, checked) }
     return api({ attempt, hints, grant, bot: reply.bot }, async (request, token) => {
       const { commit: settings = {} } = reply.publish ?? {}
-      const commit = await withAuthor(git, at, checked.commit, settings, async () =>
-        readLogin(request, gitOrigin),
+      const commit = await withAuthor(
+        git,
+        at,
+        checked.commit,
+        { ...settings, bot: reply.bot },
+        async () => readLogin(request, gitOrigin, reply.bot),
       )
       const place = toPlace(reply, address, marks)
       const found = await findPulls(request, name, place, commit)

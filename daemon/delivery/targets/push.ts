@@ -41,8 +41,12 @@ export const createPush = (
     }
     return api({ ...step, grant: { repository: name, permissions } }, async (request, token) => {
       const at = { cwd: gitDir, gitDir, signal: attempt.signal }
-      const commit = await withAuthor(git, at, checked.commit, settings, async () =>
-        readLogin(request, gitOrigin),
+      const commit = await withAuthor(
+        git,
+        at,
+        checked.commit,
+        { ...settings, bot: reply.bot },
+        async () => readLogin(request, gitOrigin, reply.bot),
       )
       const { json: pull } = await asReadOnly(request(`/repos/${name}/pulls/${number}`))
       const page = { html_url: `${textAt(pull, 'html_url')}/commits/${commit}` }

@@ -60,7 +60,7 @@ describe('a bot that reviews', () => {
     assert.match(said, /doorward bot install reviewer/)
     assert.doesNotMatch(said, /webhook connect|oauth import|tunnel/)
     const text = await readFile(join(daemon.home.config, 'webhooks.yaml'), 'utf8')
-    assert.match(text, /rules:\n {6}- name: review\n {8}agent: model\n/)
+    assert.match(text, /rules:\n {6}- name: review\n {8}agent: model\n {8}#.*\n {8}check: true\n/)
     assert.match(text, /\n {10}repository.full_name: acme\/door\n/)
     const second = await doorward('webhook', 'add', 'github-review', '--repo', 'acme/shop')
     assert.match(second, /webhook +\S+\/webhook\/reviewer/)
@@ -91,11 +91,14 @@ describe('a bot that reviews', () => {
     const [review] = scene.github.reviews
     assert.match(review?.body ?? '', /It greets someone else\./)
     const posts = scene.github.requests.filter(({ method }) => method === 'POST')
-    for (const { headers } of posts) {
+    for (const { headers, path } of posts) {
       const minted = mintedOf((headers.authorization ?? '').replace('Bearer ', ''))
       assert.deepEqual(
         [minted?.repositories, minted?.permissions],
-        [['acme/door'], { pull_requests: 'write' }],
+        [
+          ['acme/door'],
+          path.endsWith('/check-runs') ? { checks: 'write' } : { pull_requests: 'write' },
+        ],
       )
     }
     for (const login of new Set(scene.git.logins)) {

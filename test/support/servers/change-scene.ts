@@ -81,7 +81,7 @@ export const startChangeScene = async () => {
     const messages = new OwnMessages()
     const test = deliverWith(
       { github: { api_url: `${apiOrigin}/api/v3` } },
-      { tokens: { github: tokens }, messages, env, homeFolder },
+      { tokens: { github: tokens, 'github@acme-doorward': tokens }, messages, env, homeFolder },
     )
     const [result] = await test.deliver(
       resolveTargets([to]),

@@ -142,6 +142,8 @@ export const startGithubServer = async ({
       const [size, number] = ['per_page', 'page'].map((name) => Number(url.searchParams.get(name)))
       return [200, items.slice(((number ?? 1) - 1) * (size ?? 30), (number ?? 1) * (size ?? 30))]
     }
+    if (url.pathname === `/api/v3/users/${encodeURIComponent('acme-doorward[bot]')}`)
+      return [200, { login: 'acme-doorward[bot]', id: 4711, type: 'Bot' }]
     if (url.pathname === '/api/v3/user')
       return isApp
         ? [403, message('Resource not accessible by integration')]

@@ -94,6 +94,14 @@ describe('a pull request with what an agent changed', () => {
     assert.equal(await served('rev-parse', `${branch}^`), code.head)
   })
 
+  it('is committed by the account of the bot that answers, unless the rule names an author', async () => {
+    await deliver(await change({ 'src/door.ts': 'by the bot\n' }), { bot: 'github@acme-doorward' })
+    assert.equal(
+      await served('log', '-1', '--format=%an <%ae>', branch),
+      'acme-doorward[bot] <4711+acme-doorward[bot]@users.noreply.127.0.0.1>',
+    )
+  })
+
   it('is opened without reviewers that GitHub refuses, by an author that the rule names', async () => {
     const { result } = await deliver(await change({ a: 'b' }), {
       publish: {
