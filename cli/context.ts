@@ -12,7 +12,7 @@ export type GlobalOptions = {
   readonly start: boolean
 }
 
-/** What every command gets besides its own arguments. */
+/** Every command gets this besides its own arguments. */
 export type Context = {
   readonly home: Home
   readonly terminal: Terminal

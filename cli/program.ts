@@ -241,7 +241,7 @@ export const runProgram = async (args: readonly string[]): Promise<void> => {
   }
 }
 
-/** With these words a program has all commands. */
+/** A program with these words has all commands. */
 const groups = ['daemon', 'oauth', 'webhook', 'agent', 'events', 'workspace', 'config']
 
 /** Without `--`, options of the command would be parsed as ours: `exec github gh --version`. */

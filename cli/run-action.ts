@@ -29,12 +29,12 @@ export const wholeNumber = (text: string): number => {
   throw new InvalidArgumentError('It is a number from 1 to 999999.')
 }
 
-/** Whole seconds. */
+/** Seconds, without a fraction. */
 export const seconds = (text: string): number => {
   const ms = parseMilliseconds(/^\d+$/.test(text) ? `${text}s` : text)
   if (ms <= 30 * 86_400_000) return Math.ceil(ms / 1000)
   throw new InvalidArgumentError('It is a duration such as 60s, 10m or 1h, of 30d at most.')
 }
 
-/** Of an option that can be repeated. */
+/** The values of an option that can be repeated. */
 export const listed = (text: string, before: string[] = []): string[] => [...before, text]

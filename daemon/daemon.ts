@@ -187,16 +187,10 @@ const createServices = ({ home, processEnv, started, apiToken }: StartupInput) =
   const daemonFile = new DaemonFile({ home, startedAt, listeners, server: gateway.server, log })
   const succession = new Succession()
   const metrics = new Metrics(events, memory.usage)
-  const leadership = new Leadership({
-    home,
-    processEnv,
-    settings: { gateway, env: started.env },
-    events,
-    log,
-    count: metrics.countToken,
-    reload: () => live.reload(),
-    succession,
-  })
+  const settings = { gateway, env: started.env }
+  const reload = () => live.reload()
+  const parts = { home, processEnv, settings, events, log, succession }
+  const leadership = new Leadership({ ...parts, count: metrics.countToken, reload })
   const marks = createCommentMarks(apiToken)
   const run = createRecordedRun(home)
   const workspaces = new Workspaces({ home, run, access: leadership.access })

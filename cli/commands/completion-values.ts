@@ -77,7 +77,7 @@ const events: Values = async ({ client }, path) => {
 }
 
 const samples: Values = async () => {
-  const { sampleNames } = await import('../../shared/samples.ts')
+  const { sampleNames } = await import('../../shared/samples/samples.ts')
   return named(sampleNames())
 }
 

@@ -114,7 +114,7 @@ type TokenOptions = {
   readonly isExact?: boolean
   /** The origin to which git sends the token. */
   readonly gitOrigin?: string
-  /** Of a bot's token: `owner/name`, and `contents:read`, several with commas. */
+  /** The repository of a bot's token, `owner/name`, and its permissions, `contents:read`, several with commas. */
   readonly repository?: string | undefined
   readonly permissions?: string | undefined
 }

@@ -15,7 +15,7 @@ export type Waiting = {
 type WaitingOptions = {
   /** Removes the spinner immediately. */
   readonly signal: AbortSignal
-  /** What Ctrl-C does, for the label. */
+  /** The effect of Ctrl-C, for the label. */
   readonly interrupt: string
 }
 

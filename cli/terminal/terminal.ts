@@ -11,7 +11,7 @@ export type Terminal = {
   readonly json: boolean
   /** Columns to keep within; undefined when standard output is no terminal. */
   readonly columns: number | undefined
-  /** Of the window of standard output. */
+  /** The rows of the window of standard output. */
   readonly rows: number
   /** Standard error is a terminal on which a person waits: a spinner may turn there. */
   readonly isInteractive: boolean
@@ -29,7 +29,7 @@ export type Terminal = {
   readonly printJsonLine: (value: unknown) => void
   /** Progress, on standard error; silent with --quiet and --json. */
   readonly say: (text: string) => void
-  /** What must be seen, on standard error. */
+  /** Text that must be seen, on standard error. */
   readonly warn: (text: string) => void
   /** Colours a text of the answer, where colour is wanted. */
   readonly paint: (style: Style, text: string) => string

@@ -62,7 +62,7 @@ const countColumns = (text: string): number => measureWidth(stripVTControlCharac
 
 /**
  * The lines of a text that begins where `used` columns are taken already, and goes on `indent` columns
- * in. As `wrapLine`, it breaks no URL and no command. Without `columns` there is one line.
+ * in. Like `wrapLine`, it breaks no URL and no command. Without `columns` there is one line.
  */
 export const wrapWords = (
   text: string,

@@ -38,7 +38,7 @@ export type Question = {
     | undefined
   /** For an agent with `event_file`: the payload as JSON. */
   readonly payload?: Buffer | undefined
-  /** What the run may cost, beside the budget of its agent. */
+  /** The run may cost this, beside the budget of its agent. */
   readonly most?: Budget['run'] | undefined
   /** Called before its program starts. */
   readonly confined?: ((sandbox: RunInput['sandbox']) => void) | undefined

@@ -101,7 +101,7 @@ const copyFolder = async (
     const path = join(from, name)
     if (/^(config\.json|opencode\.jsonc?)$/.test(name))
       await writeJson(join(to, name), await readSettings(person, path, level))
-    // Those that `args` can name.
+    // The ones that `args` can name.
     if (level === 'args' && /^(agents?|modes?)$/.test(name))
       await copyFiles(path, await makeFolder(to, name), /\.md$/)
   }

@@ -29,7 +29,7 @@ export type OwnHome = {
   /** They override those of the agent's entry. */
   readonly variables: Readonly<Record<string, string>>
   readonly args?: readonly string[]
-  /** Where it runs instead. */
+  /** The place where it runs instead. */
   readonly cwd?: string | undefined
   /** Files and folders of the project that the sandbox hides: no flag keeps the program from obeying them. */
   readonly hidden?: readonly string[]
@@ -201,7 +201,7 @@ const restrictCodex = async (settings: Settings, from: string, to: string): Prom
   return kept
 }
 
-/** As much as Codex reads of a project. */
+/** The part that Codex reads of a project. */
 const maxInstructionBytes = 32 * 1024
 
 /** The text of the first of these files that is there. */

@@ -58,7 +58,7 @@ const readClaude = ({ stdout }: CliOutput): Usage | undefined => {
   const tokens = valueAt(result, ['usage'])
   const cached = ['cache_creation_input_tokens', 'cache_read_input_tokens']
   const inputTokens = sumAt(tokens, 'input_tokens', ...cached)
-  // With the thinking.
+  // This includes the thinking.
   const outputTokens = sumAt(tokens, 'output_tokens')
   const models = Object.entries(valueAt(result, ['modelUsage']) ?? {})
   const [most] = models.toSorted(([, a], [, b]) => costOf(b) - costOf(a))
@@ -150,7 +150,7 @@ const resumes: Partial<Record<CliKind, readonly string[]>> = {
   codex: ['resume', 'fork'],
 }
 
-/** What a run of an agent program has used; `args` are those of its entry. */
+/** The usage of a run of an agent program; `args` are those of its entry. */
 export const readCliUsage = (
   { kind, args = [] }: { readonly kind: CliKind; readonly args?: readonly string[] | undefined },
   output: CliOutput,

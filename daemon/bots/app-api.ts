@@ -133,7 +133,7 @@ const checkStatus = (
   })
 }
 
-/** What GitHub says, in one line; it repeats no token. */
+/** The words of GitHub, in one line; it repeats no token. */
 export const reasonOf = ({ json }: Pick<TargetResponse, 'json'>): string | undefined => {
   const said = toPlainLine(textAt(json, 'message') ?? '')
     .replaceAll(/\b(gh[a-z]|github_pat)_[\w.-]+/g, '…')

@@ -49,7 +49,7 @@ const describeAddress = (url: string, isReachable: boolean): string =>
     ? `To ${url}, signed with a secret that only GitHub and this machine have.`
     : `This machine has no address. GitHub sends to ${url}, which leads nowhere, and keeps what it sent for three days: doorward reads it there.`
 
-/** What a reload of the page shows. */
+/** The page that a reload shows. */
 export const renderUsed = (): RenderedPage =>
   loadCallbackPage()({
     kind: 'ignored',

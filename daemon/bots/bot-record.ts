@@ -34,7 +34,7 @@ const botRecordSchema = z.looseObject({
   /** The page with its settings. */
   settingsUrl: z.string(),
   can: z.enum(['review', 'fix'] satisfies BotAbility[]),
-  /** Where GitHub sends deliveries. */
+  /** The address to which GitHub sends deliveries. */
   hookUrl: z.string(),
   createdAt: z.iso.datetime(),
 })

@@ -2,7 +2,7 @@ import { z } from 'zod'
 
 /* What runs used, in the local API. */
 
-/** What no run reaches: a program that says more is not believed. */
+/** No run reaches this: a program that says more is not believed. */
 export const maxTokens = 1e9
 export const maxCostUsd = 10_000
 /** It comes from a program or a server. */
@@ -12,9 +12,9 @@ const tokens = z.int().min(0).max(maxTokens)
 
 /** What a run has used, as far as its program or model says it: what is not known is missing. */
 export const usageSchema = z.strictObject({
-  /** With those that were cached. */
+  /** This includes those that were cached. */
   inputTokens: tokens.optional(),
-  /** With the thinking. */
+  /** This includes the thinking. */
   outputTokens: tokens.optional(),
   cachedTokens: tokens.optional(),
   costUsd: z.number().min(0).max(maxCostUsd).optional(),
@@ -31,7 +31,7 @@ const usageSumSchema = z.strictObject({
   inputTokens: z.int(),
   outputTokens: z.int(),
   cachedTokens: z.int(),
-  /** Of the runs that say it. */
+  /** The sum of the runs that say it. */
   costUsd: z.number().optional(),
 })
 

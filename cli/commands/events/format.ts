@@ -42,7 +42,7 @@ export const stateCell = (state: EventState, paint: Paint): Cell => {
   return { text: `${mark} ${state}`, paint: (text) => paint(style, text) }
 }
 
-/** Of a column whose rows share one width, also where no terminal limits it. */
+/** This is for a column whose rows share one width, also where no terminal limits it. */
 const mostColumns = 160
 
 /** Enough of an id to name an event; a command takes any unique beginning. */

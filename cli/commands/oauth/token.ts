@@ -11,7 +11,7 @@ export type ValidityOptions = {
   readonly minValidity?: number
 }
 
-/** Of a bot's token: its repository, and what it may do there. */
+/** The repository of a bot's token, and what it may do there. */
 export type BotTokenOptions = {
   readonly repo?: string
   readonly permission?: readonly string[]
@@ -19,7 +19,7 @@ export type BotTokenOptions = {
 
 type TokenOptions = ValidityOptions & BotTokenOptions & { readonly format?: string }
 
-/** As the daemon is asked. */
+/** This is how the daemon is asked. */
 export const toBotQuery = ({ repo, permission }: BotTokenOptions) => ({
   repository: repo,
   permissions: permission?.join(','),

@@ -57,7 +57,7 @@ export const setSource = (
 
 type Entry = Readonly<Record<string, unknown>>
 
-/** With the settings that it had before. */
+/** It keeps the settings that it had before. */
 const toLine = (source: WebhookSource, kept: readonly (readonly [string, unknown])[]): string => {
   const named = Object.entries(toValue(source)).map(([name, value]) => [
     name,

@@ -1,6 +1,6 @@
 import type { Explain, Explanation, RuleExplanation } from '../../../shared/api/explain.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { readSample } from '../../../shared/samples.ts'
+import { readSample } from '../../../shared/samples/samples.ts'
 import { presetSchemes } from '../../../shared/signatures/presets.ts'
 import { toPlainLine, toPlainText } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
@@ -88,7 +88,7 @@ const printExplanation = (explanation: Explanation, terminal: Terminal): void =>
   }
 }
 
-/** What the delivery is compared with. */
+/** The value with which the delivery is compared. */
 const matchFields = ({ on, filter }: RuleExplanation, terminal: Terminal): Field[] => [
   ...(on ? [['on', eventCell(on, terminal)] as const] : []),
   ...filter.map((condition, index): Field => [
@@ -101,7 +101,7 @@ const matchFields = ({ on, filter }: RuleExplanation, terminal: Terminal): Field
   ]),
 ]
 
-/** What runs, and where its answer goes. */
+/** The part that runs, and where its answer goes. */
 const runFields = (rule: RuleExplanation, terminal: Terminal): Field[] => {
   const { agent, workspace, targets, coalesce, maxRuns } = rule
   const empty = emptyPaths(rule)

@@ -14,7 +14,7 @@ import {
   type SignatureScheme,
   signsAddress,
 } from '../../../shared/signatures/scheme.ts'
-import { findShortSample } from '../../../shared/samples.ts'
+import { findShortSample } from '../../../shared/samples/samples.ts'
 import { didYouMean } from '../../../shared/text.ts'
 import { packageFolder } from '../../../shared/version.ts'
 import { reviewEvents, reviewTarget } from './review-recipe.ts'
@@ -27,9 +27,9 @@ export type WebhookPreset = {
   readonly secret: 'ours' | 'theirs'
   /** The sender takes no secret of 64 characters. */
   readonly isShort?: true
-  /** What the sender calls the secret. */
+  /** The sender's name for the secret. */
   readonly secretIs: string
-  /** Where the URL is entered at the sender. */
+  /** The place at the sender where the URL is entered. */
   readonly where: string
   /** The field that names the variable of the secret or key; none where the sender publishes its keys. */
   readonly keyField?: 'secret_env' | 'public_key_env' | 'none'
@@ -44,7 +44,7 @@ export type WebhookPreset = {
   readonly filterExample?: string
   /** A built-in payload that its prompt is for. */
   readonly sample?: string
-  /** With what `webhook add github-review` writes besides. */
+  /** The recipe adds what `webhook add github-review` writes besides. */
   readonly recipe?: 'review'
 }
 
@@ -79,7 +79,7 @@ const toPreset = (scheme: SignatureScheme<SchemeName>): WebhookPreset => {
   }
 }
 
-/** What of an entry only its owner knows. */
+/** The fields of an entry that only its owner knows. */
 const neededFields: {
   readonly [Name in SchemeName]?: { readonly fields: readonly string[]; readonly why: string }
 } = {
@@ -181,7 +181,7 @@ export const webhookPresets: Readonly<Record<string, WebhookPreset>> = Object.fr
   ]),
 )
 
-/** Whole rules for a sender, by name; `webhook add` takes them as it takes presets. */
+/** Complete rules for a sender, by name; `webhook add` takes them as it takes presets. */
 export const recipes: Readonly<Record<string, string>> = {
   'github-review': 'GitHub: reviews of pull requests',
 }

@@ -22,7 +22,7 @@ import { addressAsAudience } from '../../../shared/signatures/scheme.ts'
  * key, a key pair is made for the test.
  */
 
-/** What a sender would add. With `testKey`, the public key by which the daemon has to verify it. */
+/** A sender would add these. With `testKey`, the public key by which the daemon has to verify it. */
 export type SpecialSignature = {
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: Buffer
@@ -59,12 +59,12 @@ const signJwt = (pair: Pair, claims: object): string => {
   return `${signed}.${sign('sha256', Buffer.from(signed), key).toString('base64url')}`
 }
 
-/** As a CI job or Google would send it, with the claims of the entry. */
+/** A CI job or Google would send it like this, with the claims of the entry. */
 const signByIssuer = (form: SignatureForm, { values, nowMs }: ToSign): SpecialSignature => {
   const pair = rsa()
   const now = Math.floor(nowMs / 1000)
   const { issuer = 'https://accounts.google.com', account, claims } = form
-  // Of the address of the webhook without its path.
+  // The address of the webhook without its path.
   const base = values.url.slice(0, values.url.length - values.path.length)
   const token = signJwt(pair, {
     iss: issuer,

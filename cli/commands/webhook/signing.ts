@@ -3,7 +3,7 @@ import { listSecrets } from '../../../shared/config/environment.ts'
 import { describeUnset } from '../../../shared/config/variables.ts'
 import type { Webhook } from '../../../shared/config/webhook.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import type { Sample } from '../../../shared/samples.ts'
+import type { Sample } from '../../../shared/samples/samples.ts'
 import {
   computeMac,
   type SignatureForm,
@@ -126,7 +126,7 @@ export type SigningHome = {
   readonly publicUrl: string | undefined
 }
 
-/** What is sent: the delivery with its signature or token. */
+/** The delivery as it is sent, with its signature or token. */
 export type SignedDelivery = {
   readonly headers: Readonly<Record<string, string>>
   readonly body: Buffer

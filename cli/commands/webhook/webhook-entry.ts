@@ -87,7 +87,7 @@ export const ruleEntry = (
 const indent = (lines: readonly string[], columns: number): string[] =>
   lines.map((line) => (line === '' ? '' : `${' '.repeat(columns)}${line}`))
 
-/** What runs, and where its answer goes. */
+/** The part that runs, and where its answer goes. */
 const toFields = (
   { path, on, filter, deliverTo, prompt }: NewWebhook,
   preset: WebhookPreset,

@@ -66,7 +66,7 @@ export const addWebhookCommands = (webhook: Command): void => {
   addTryCommands(webhook)
 }
 
-/** Those that show and send deliveries; they write nothing. */
+/** The commands that show and send deliveries; they write nothing. */
 const addTryCommands = (webhook: Command): void => {
   webhook
     .command('send')

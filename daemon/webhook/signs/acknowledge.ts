@@ -1,6 +1,6 @@
 import type { Gateway } from '../../../shared/config/schema.ts'
 import { DeliveryError } from '../../delivery/delivery-error.ts'
-import { requestTarget, toStatusError } from '../../delivery/request.ts'
+import { requestTarget, type TargetResponse, toStatusError } from '../../delivery/request.ts'
 import type { Asking } from '../../delivery/sender.ts'
 import { createGithubApi } from '../../delivery/targets/github-api.ts'
 import { toTelegramUrl } from '../../delivery/targets/telegram.ts'
@@ -64,12 +64,7 @@ export const createAcknowledge = (
         })
         const failure = toStatusError('slack', response)
         if (failure) throw failure
-        const error = textAt(response.json, 'error') ?? 'unknown_error'
-        if (response.json['ok'] === true || isThere.test(error)) return
-        const said = /^[a-z_]{1,64}$/.test(error) ? error : 'with an error'
-        throw new DeliveryError('permanent', `slack answered ${said}`, {
-          hint: error === 'missing_scope' ? 'give the app the scope reactions:write' : undefined,
-        })
+        requireDone(response)
       })
     await call('add', attempt)
     return async (later: Asking) => call('remove', later)
@@ -106,6 +101,16 @@ export const createAcknowledge = (
         return atTelegram(seen, asking)
     }
   }
+}
+
+/** Slack answers 200 to what it refuses. A reaction that is there, or not there, is no fault. */
+const requireDone = ({ json }: TargetResponse): void => {
+  const error = textAt(json, 'error') ?? 'unknown_error'
+  if (json['ok'] === true || isThere.test(error)) return
+  const said = /^[a-z_]{1,64}$/.test(error) ? error : 'with an error'
+  throw new DeliveryError('permanent', `slack answered ${said}`, {
+    hint: error === 'missing_scope' ? 'give the app the scope reactions:write' : undefined,
+  })
 }
 
 const isThere = /^(?:already_reacted|no_reaction)$/

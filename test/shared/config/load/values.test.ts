@@ -32,7 +32,7 @@ describe('an unknown key', () => {
       'webhooks.yaml:2:5 webhooks[0].prompt_template: missing',
       'webhooks.yaml:2:30 webhooks[0].prompt: unknown key (did you mean "prompt_template"?)',
       'webhooks.yaml:2:41 webhooks[0].secrets: unknown key (did you mean "secret_env" or "secret_encoding"?)',
-      'webhooks.yaml:2:53 webhooks[0].max: unknown key (did you mean "max_value_length" or "max_runs"?)',
+      'webhooks.yaml:2:53 webhooks[0].max: unknown key (did you mean "max_attempts" or "max_value_length" or "max_runs"?)',
     ],
     'that is near none, with all there are': [
       { webhooks: webhook('    colour: red\n') },

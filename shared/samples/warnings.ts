@@ -1,10 +1,10 @@
 import { distance } from 'fastest-levenshtein'
 import { valueConditions } from '../filter/conditions.ts'
 import { each, formatBelow, formatPath, type Path } from '../paths.ts'
-import { readPayloads, type SamplePayload } from '../samples.ts'
-import { type Rule, scopePaths } from './rule.ts'
-import { type Fault, faultAbout } from './warning.ts'
-import type { Webhook } from './webhook.ts'
+import { readPayloads, type SamplePayload } from './samples.ts'
+import { type Rule, scopePaths } from '../config/rule.ts'
+import { type Fault, faultAbout } from '../config/warning.ts'
+import type { Webhook } from '../config/webhook.ts'
 
 /*
  * Misspelt paths: `pull_request.drafft`. Payloads differ, and a sender may add fields, so a path is only doubted

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { DoorwardError } from './errors.ts'
-import { didYouMean } from './text.ts'
-import { packageFolder } from './version.ts'
+import { DoorwardError } from '../errors.ts'
+import { didYouMean } from '../text.ts'
+import { packageFolder } from '../version.ts'
 
 /*
  * The built-in payloads of senders, in `assets/samples`.
