@@ -36,7 +36,7 @@ const normalize = (said: string, home: string): string =>
     .replace(/webhooks\.yaml:\d+/, 'webhooks.yaml:251')
     .replace(/127\.0\.0\.1:(?:\d+|PORT)/, '127.0.0.1:18789')
     .replace(/pid \d+/, 'pid 4242')
-    .replace(/\/bot\/\S{43}\n/, '/bot/…\n')
+    .replace(/:\d+\/bot\/\S{43}\n/, ':53174/bot/…\n')
     .replace('of octocat', 'of ada')
     // Without a sandbox.
     .replace(
@@ -71,7 +71,7 @@ describe('getting started', () => {
       await chmod(join(bin, name), 0o700)
     }
     // All else of the home is new.
-    const gateway = `providers:\n  github: { api_url: '${github.apiUrl}' }\ntargets:\n  github: { api_url: '${hooks.apiUrl}' }\n`
+    const gateway = `oauth: { callback_port: 0 }\nproviders:\n  github: { api_url: '${github.apiUrl}' }\ntargets:\n  github: { api_url: '${hooks.apiUrl}' }\n`
     const home = resolveHome(join(folder, 'home'))
     await mkdir(home.config, { recursive: true, mode: 0o700 })
     await writeFile(join(home.config, 'gateway.yaml'), gateway)
