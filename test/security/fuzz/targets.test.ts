@@ -38,8 +38,9 @@ const value = textOf([
 /** What each kind of target may become, whatever an event holds. */
 const templates = {
   'slack:#{{event.a}}': /^#[^\s\p{C}<>@!,&/]{1,80}$/u,
-  'telegram:@{{event.a}}': /^@[A-Za-z]\w{3,31}$/,
-  'telegram:{{event.a}}': /^(-?\d{1,19}|@\w+)$/,
+  // A chat that an event names may be one of its topics.
+  'telegram:@{{event.a}}': /^@[A-Za-z]\w{3,31}(\/\d+)?$/,
+  'telegram:{{event.a}}': /^(-?\d{1,19}|@\w+)(\/\d+)?$/,
   'discord:{{event.a}}': /^[\w.-]{1,64}$/,
   'email:{{event.a}}@example.com': /^[^\s\p{C}@,;<>()"\\:]+@example\.com$/u,
   'slack:{{event.a}}/{{event.b}}':
