@@ -14,6 +14,7 @@ const actions = ['opened', 'created', 'completed', 'published', 'synchronize', '
 const webhooks = `webhooks:
   - path: /webhook/github
     agent: echo
+    who: anyone
     signature_scheme: github
     secret_env: EXAMPLES_SECRET
     filter:
@@ -27,6 +28,7 @@ const webhooks = `webhooks:
       number {{event.number}}, draft {{event.pull_request.draft}}, missing {{event.no.such.thing}}.
   - path: /webhook/all
     agent: echo
+    who: anyone
     signature_scheme: github
     secret_env: EXAMPLES_SECRET
     prompt_template: "{{event}}"
