@@ -2,7 +2,7 @@ import type { StatusProblem, TokenSummary } from '../../shared/api/api.ts'
 import { type Check, checksFor, measureClock } from '../../shared/api/checks.ts'
 import { listSecrets } from '../../shared/config/environment.ts'
 import type { Config } from '../../shared/config/load.ts'
-import { getProviderName } from '../../shared/config/name-forms.ts'
+import { formatLogin, getProviderName } from '../../shared/config/name-forms.ts'
 import type { Gateway } from '../../shared/config/schema.ts'
 import { enabledRules } from '../../shared/config/webhook.ts'
 import { DoorwardError } from '../../shared/errors.ts'
@@ -21,6 +21,8 @@ const { ok, warning, error, skipped } = checksFor('logins')
 type NeededLogin = NeededToken & {
   /** The targets and agents that use it, as the configuration names them. */
   readonly by: readonly string[]
+  /** A webhook takes the deliveries of this bot. */
+  readonly isBot: boolean
 }
 
 type LoginFacts = {
@@ -49,12 +51,18 @@ export const checkLogins = ({ tokens, problems, needed, gateway, env }: LoginFac
     }),
     ...needed
       .filter(({ provider }) => !tokens.some((token) => token.provider === provider))
-      .map(({ provider, by }) =>
-        error(
-          provider,
-          `not logged in, which ${by.join(', ')} needs`,
-          `doorward oauth login ${provider}`,
-        ),
+      .map(({ provider, by, isBot }) =>
+        isBot
+          ? error(
+              provider,
+              `there is no such bot here, which ${by.join(', ')} needs`,
+              'doorward bot create github; or remove the entry: doorward config edit webhooks',
+            )
+          : error(
+              provider,
+              `not logged in, which ${by.join(', ')} needs`,
+              `doorward oauth login ${provider}`,
+            ),
       ),
     ...checkClients(gateway, env),
   ]
@@ -131,6 +139,13 @@ export const listNeededLogins = (
     const { anyOf: others = [], by: users = new Set<string>() } = needed.get(provider) ?? {}
     needed.set(provider, { anyOf: anyOf.length > 0 ? anyOf : others, by: users.add(by) })
   }
+  const bots = new Set<string>()
+  for (const { path, enabled, source } of config.webhooks)
+    if (enabled && source?.app !== undefined) {
+      const bot = formatLogin({ provider: 'github', account: source.app })
+      bots.add(bot)
+      need(bot, `webhook ${path}`, [])
+    }
   const { token_env: tokenEnv, login } = config.gateway.targets.github
   for (const { agent, agentName, targets, bot } of enabledRules(config)) {
     for (const { kind } of targets) {
@@ -142,7 +157,12 @@ export const listNeededLogins = (
     for (const provider of getProviders('env' in agent ? (agent.env ?? {}) : {}))
       need(provider, `agent ${agentName}`, [])
   }
-  return [...needed].map(([provider, { anyOf, by }]) => ({ provider, anyOf, by: [...by] }))
+  return [...needed].map(([provider, { anyOf, by }]) => ({
+    provider,
+    anyOf,
+    by: [...by],
+    isBot: bots.has(provider),
+  }))
 }
 
 const isSent = (kind: Target['kind']): kind is SentKind =>

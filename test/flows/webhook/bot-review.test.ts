@@ -154,4 +154,15 @@ describe('a bot that reviews', () => {
     )
     assert.match(await doorward('oauth', 'list'), /^github@reviewer +reviewer\[bot\] +ok/m)
   })
+
+  it('is missed by its doctor once it was removed, with its entry still there', async () => {
+    await doorward('bot', 'remove', 'reviewer', '--yes')
+    const { stdout } = await run(['doctor', '--json'], { home: daemon.home })
+    const { checks } = JSON.parse(stdout) as {
+      checks: { group: string; name: string; detail: string; hint?: string }[]
+    }
+    const check = checks.find(({ name }) => name === 'github@reviewer')
+    assert.match(check?.detail ?? '', /no such bot here, which webhook \/webhook\/reviewer/)
+    assert.match(check?.hint ?? '', /bot create github; or remove the entry/)
+  })
 })
