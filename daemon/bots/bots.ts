@@ -14,6 +14,7 @@ import { withConfigLock } from '../../shared/home/lock.ts'
 import { toGitOrigin } from '../delivery/targets/github-api.ts'
 import type { OAuthDependencies, TokenRequest } from '../oauth/dependencies.ts'
 import type { CallbackServer } from '../oauth/login/callback-server.ts'
+import { AccessLog } from '../oauth/tokens/token-broker.ts'
 import { findProvider } from '../oauth/providers/providers.ts'
 import { parsePrivateKey, requestAsApp, requestWithToken } from './app-api.ts'
 import {
@@ -52,10 +53,12 @@ export class Bots {
   readonly creations: BotCreations
   readonly #parts: BotParts
   readonly #tokens: InstallationTokens
+  readonly #accessLog: AccessLog
 
   constructor(parts: BotParts) {
     this.#parts = parts
-    const { gateway, loginTimeoutMs } = parts.dependencies
+    const { gateway, loginTimeoutMs, announce } = parts.dependencies
+    this.#accessLog = new AccessLog(announce)
     this.#tokens = new InstallationTokens(parts.signal)
     this.creations = new BotCreations({
       callback: parts.callback,
@@ -84,7 +87,7 @@ export class Bots {
     const { repository, permissions = leastPermissions, minValidityMs, asker } = request
     const provider = toBotLogin(bot.slug)
     requireOwnServer(bot, request)
-    const { announce, count } = this.#parts.dependencies
+    const { count } = this.#parts.dependencies
     if (repository === undefined)
       throw new DoorwardError(
         'repository-needed',
@@ -101,7 +104,7 @@ export class Bots {
         throw error
       })
     count?.('token-given', provider)
-    announce({ what: 'token', provider, state: 'done', detail: `token issued to ${asker}` })
+    this.#accessLog.add(provider, asker)
     return {
       provider,
       accessToken,

@@ -303,6 +303,15 @@ describe('bots', () => {
         assert.equal((await token(bot.login, query)).status, 400)
       })
 
+    it('are told of once a minute for each program that asks', async () => {
+      await token(bot.login, 'repository=acme/shop')
+      await token(bot.login, 'repository=acme/shop&permissions=checks:write')
+      const told = app.events.filter(
+        ({ what, provider }) => what === 'token' && provider === bot.login,
+      )
+      assert.equal(told.length, 1)
+    })
+
     it('are never in the log', async () => {
       const { body } = await token(bot.login, 'repository=acme/shop')
       const said = [...app.logLines, JSON.stringify(app.events)].join('\n')
