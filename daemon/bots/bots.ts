@@ -9,6 +9,8 @@ import {
 } from '../../shared/api/bots.ts'
 import type { AccessToken, StatusProblem } from '../../shared/api/api.ts'
 import { DoorwardError, toStatusProblem } from '../../shared/errors.ts'
+import { writeFileAtomic } from '../../shared/home/files.ts'
+import { readSecretFile } from '../../shared/home/home.ts'
 import { replaceSecret } from '../../shared/home/init-home.ts'
 import { withConfigLock } from '../../shared/home/lock.ts'
 import { toGitOrigin } from '../delivery/targets/github-api.ts'
@@ -166,16 +168,7 @@ export class Bots {
       await writeBot(home, changed)
       this.#tokens.forget(bot.slug)
     }
-    if (secret) {
-      const value = randomBytes(32).toString('hex')
-      // First here: a delivery with the new secret may arrive before the answer to the request.
-      await this.#keepSecret(bot.slug, value)
-      await requestAsApp(bot, '/app/hook/config', {
-        signal,
-        method: 'PATCH',
-        body: { secret: value },
-      })
-    }
+    if (secret) await this.#rotateSecret(bot)
     return toSummary(bot)
   }
 
@@ -268,6 +261,23 @@ export class Bots {
         )
       })
     return toSummary(await this.get(record.slug))
+  }
+
+  /** First here: a delivery with the new secret may arrive before the answer to the request. */
+  async #rotateSecret(bot: BotRecord): Promise<void> {
+    const { home, reload } = this.#parts.dependencies
+    const { signal } = this.#parts
+    const before = (await readSecretFile(home.env)) ?? ''
+    const secret = randomBytes(32).toString('hex')
+    await this.#keepSecret(bot.slug, secret)
+    try {
+      const body = { secret }
+      await requestAsApp(bot, '/app/hook/config', { signal, method: 'PATCH', body })
+    } catch (error) {
+      await withConfigLock(home, async () => writeFileAtomic(home.env, before))
+      await reload?.()
+      throw error
+    }
   }
 
   async #keepSecret(slug: string, value: string): Promise<void> {

@@ -12,6 +12,7 @@ import { isSafeToOpen } from '../../shared/net.ts'
 import { toGitOrigin } from '../delivery/targets/github-api.ts'
 import type { Page } from '../oauth/login/callback-page.ts'
 import type { CallbackServer, Lease } from '../oauth/login/callback-server.ts'
+import { waitToBeCalled } from '../util/concurrency.ts'
 import { BoundedMap } from '../util/collections.ts'
 import { knownError } from '../util/assets.ts'
 import { textAt } from '../util/payload-path.ts'
@@ -51,6 +52,8 @@ type Entry = {
   readonly hookUrl: string
   readonly expiresAt: number
   readonly lease: Lease
+  /** The path of its page. */
+  readonly page: string
   readonly timer: NodeJS.Timeout
   isUsed: boolean
   outcome: Pick<BotCreation, 'status' | 'bot' | 'error'>
@@ -98,7 +101,9 @@ export class BotCreations {
     const timer = setTimeout(() => settle({ status: 'expired', error: tooLate }), timeoutMs).unref()
     const outcome = { status: 'pending' } as const
     const waiters = new Set<() => void>()
-    const fixed = { id, state, request, apiUrl, hookUrl, expiresAt, lease, timer, waiters }
+    const fixed = { id, state, request, apiUrl, hookUrl, expiresAt, lease, page, timer, waiters }
+    const [oldest = ''] = this.#entries.size < maxKept ? [] : this.#entries.keys()
+    this.#settle(oldest, { status: 'cancelled' })
     this.#entries.set(id, { ...fixed, isUsed: false, outcome })
     const homepage = request.homepage ?? `${origin}/apps/${toSlug(name)}`
     const manifest = toManifest({
@@ -160,17 +165,7 @@ export class BotCreations {
   async waitForEnd(id: string, timeoutMs: number, signal: AbortSignal): Promise<void> {
     const entry = this.#get(id)
     if (entry.outcome.status !== 'pending' || signal.aborted) return
-    await new Promise<void>((resolve) => {
-      const done = (): void => {
-        clearTimeout(timer)
-        signal.removeEventListener('abort', done)
-        entry.waiters.delete(done)
-        resolve()
-      }
-      const timer = setTimeout(done, timeoutMs)
-      signal.addEventListener('abort', done)
-      entry.waiters.add(done)
-    })
+    await waitToBeCalled(entry.waiters, timeoutMs, signal)
   }
 
   cancel(id: string): void {
@@ -195,6 +190,8 @@ export class BotCreations {
     if (entry?.outcome.status !== 'pending') return
     entry.outcome = outcome
     clearTimeout(entry.timer)
+    // A bot that is made now would come back to nobody.
+    this.#parts.callback.hide(entry.page)
     entry.lease.release()
     for (const done of entry.waiters) done()
   }

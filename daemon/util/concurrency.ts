@@ -81,6 +81,27 @@ export const withTimeLimit = async <Result>(
   }
 }
 
+/**
+ * Waits until one of these waiters is called, for at most this long (milliseconds) or until the signal is aborted; the
+ * waiter is gone then.
+ */
+export const waitToBeCalled = (
+  waiters: Set<() => void>,
+  timeoutMs: number,
+  signal: AbortSignal,
+): Promise<void> =>
+  new Promise((resolve) => {
+    const done = (): void => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', done)
+      waiters.delete(done)
+      resolve()
+    }
+    const timer = setTimeout(done, timeoutMs)
+    signal.addEventListener('abort', done)
+    waiters.add(done)
+  })
+
 /** The maximum of `setTimeout`, 24.8 days: a longer one would fire immediately. */
 const longestMs = 2_147_483_647
 

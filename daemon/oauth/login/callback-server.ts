@@ -88,6 +88,11 @@ export class CallbackServer {
     this.#results.set(path, { status: 200, page, onSent, isPrivate: true })
   }
 
+  /** Shows nothing there any more. */
+  hide(path: string): void {
+    this.#results.delete(path)
+  }
+
   close(): void {
     for (const { holders } of this.#sockets.values()) holders.clear()
     this.#release({})

@@ -169,6 +169,19 @@ describe('bots', () => {
       assert.deepEqual([status, error?.code], ['expired', 'login-expired'])
     })
 
+    it('has no page any more once it was cancelled, even while another waits', async () => {
+      const [first] = [await start({ name: 'first-one' }), await start({ name: 'other-one' })]
+      await app.send('DELETE', `/bots/creations/${first.id}`)
+      assert.equal((await visit(first.url ?? '', asBrowser)).status, 404)
+    })
+
+    it('ends the oldest of more than twenty, and gives its port back', async () => {
+      const all: BotCreation[] = []
+      for (let count = 0; count < 21; count += 1) all.push(await start({ name: `many-${count}` }))
+      for (const { id } of all.slice(1)) await app.send('DELETE', `/bots/creations/${id}`)
+      await assert.rejects(visit(all[0]?.url ?? '', asBrowser), /ECONNREFUSED/)
+    })
+
     const bad: [string, object, RegExp][] = [
       ['another provider', { provider: 'gitlab' }, /provider/],
       ['a path for an organization', { org: '../x' }, /^org: /],
@@ -374,6 +387,15 @@ describe('bots', () => {
       assert.deepEqual(env.match(/^GITHUB_BOT_SECRET_SECRET=.*$/gm), [
         `GITHUB_BOT_SECRET_SECRET=${secret}`,
       ])
+    })
+
+    it('keeps the secret that GitHub has, where GitHub does not take another', async () => {
+      await make({ name: 'unmoved' })
+      const before = await readFile(app.home.env, 'utf8')
+      github.next((response) => void response.writeHead(502).end())
+      const { status, body } = await app.send('POST', '/bots/unmoved/rotate', { secret: true })
+      assert.deepEqual([status, body.code], [502, 'provider-unavailable'])
+      assert.equal(await readFile(app.home.env, 'utf8'), before)
     })
 
     it('is removed here', async () => {
