@@ -1,18 +1,14 @@
 import type { Router, RouterContext } from '@koa/router'
 import { createBotSchema, rotateBotSchema } from '../../shared/api/bots.ts'
 import { exactRouter, readJsonBody } from '../http/body.ts'
+import { abortOnClose, answer, readSeconds } from '../http/query.ts'
 import type { Bots } from './bots.ts'
 
-const maxWaitS = 60
+const maxWaitMs = 60_000
 
 /** The bots of the local API. The guard has let in only the owner's own programs. */
 export const botRoutes = (bots: Bots): Router => {
   const router = exactRouter()
-  const answer = (ctx: RouterContext, status: number, document: object): void => {
-    ctx.set('cache-control', 'no-store')
-    ctx.status = status
-    ctx.body = document
-  }
   const name = (ctx: RouterContext): string => ctx.params['name'] ?? ''
 
   router.get('/bots', async (ctx) => answer(ctx, 200, { bots: await bots.list() }))
@@ -23,10 +19,8 @@ export const botRoutes = (bots: Bots): Router => {
 
   router.get('/bots/creations/:id', async (ctx) => {
     const id = ctx.params['id'] ?? ''
-    const waitS = Math.min(Number(ctx.query['wait'] ?? 0) || 0, maxWaitS)
-    const control = new AbortController()
-    ctx.res.once('close', () => control.abort())
-    if (waitS > 0) await bots.creations.waitForEnd(id, waitS * 1000, control.signal)
+    const waitMs = Math.min(readSeconds(ctx, 'wait') ?? 0, maxWaitMs)
+    if (waitMs > 0) await bots.creations.waitForEnd(id, waitMs, abortOnClose(ctx))
     answer(ctx, 200, bots.creations.view(id))
   })
 

@@ -13,6 +13,7 @@ import { isLoginName, isRepository } from '../../shared/config/name-forms.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { toPlainLine } from '../../shared/text.ts'
 import { exactRouter, readJsonBody } from '../http/body.ts'
+import { abortOnClose, answer, readSeconds, readText } from '../http/query.ts'
 import type { Tokens } from './dependencies.ts'
 import type { Logins } from './login/login.ts'
 import type { LogOut } from './logout/logout.ts'
@@ -95,33 +96,12 @@ export const createRoutes = ({
   return router
 }
 
-const answer = (ctx: RouterContext, status: number, document: object): void => {
-  ctx.set('cache-control', 'no-store')
-  ctx.status = status
-  ctx.body = document
-}
-
 const parameter = (ctx: RouterContext, name: string): string => ctx.params[name] ?? ''
 
 const providerIn = (ctx: RouterContext): string => {
   const provider = parameter(ctx, 'provider')
   if (isLoginName(provider)) return provider
   throw new DoorwardError('provider-unknown', 'not the name of a provider')
-}
-
-/** A query parameter of whole seconds, in milliseconds; undefined where it is not given. */
-const readSeconds = (ctx: RouterContext, name: string): number | undefined => {
-  const text = ctx.query[name]
-  if (text === undefined) return undefined
-  if (typeof text === 'string' && /^\d{1,8}$/.test(text)) return Number(text) * 1000
-  throw new DoorwardError('request-invalid', `${name}: a whole number of seconds`)
-}
-
-/** A query parameter; undefined where it is not given. */
-const readText = (ctx: RouterContext, name: string): string | undefined => {
-  const text = ctx.query[name]
-  if (text === undefined || typeof text === 'string') return text
-  throw new DoorwardError('request-invalid', `${name}: once`)
 }
 
 /** `owner/name`, of which a bot's token is. */
@@ -139,13 +119,6 @@ const readPermissions = (ctx: RouterContext): Record<string, 'read' | 'write'> |
   if (pairs.length > 30 || pairs.some((pair) => !pair))
     throw new DoorwardError('request-invalid', 'permissions: such as contents:read,checks:write')
   return Object.fromEntries(pairs.map((pair) => [pair?.[1], pair?.[2]]))
-}
-
-/** Aborted when the client closes its connection. */
-const abortOnClose = (ctx: RouterContext): AbortSignal => {
-  const control = new AbortController()
-  ctx.res.once('close', () => control.abort())
-  return control.signal
 }
 
 /** The name that the calling program gives itself: shown to the owner, never trusted. */

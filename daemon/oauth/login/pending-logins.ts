@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { Account, Login } from '../../../shared/api/api.ts'
 import { constantTimeEqual } from '../../../shared/constant-time.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { longTimeout } from '../../util/concurrency.ts'
+import { longTimeout, waitToBeCalled } from '../../util/concurrency.ts'
 import type { Client } from '../providers/client-store.ts'
 import type { Endpoints } from '../providers/discovery.ts'
 import { toRegisterHint, LoginError, type LoginOptions } from '../providers/errors.ts'
@@ -189,17 +189,7 @@ export class PendingLogins {
   async waitForEnd(loginId: string, timeoutMs: number, signal: AbortSignal): Promise<void> {
     const entry = this.#getEntry(loginId)
     if (entry.outcome || signal.aborted) return
-    await new Promise<void>((resolve) => {
-      const done = (): void => {
-        clearTimeout(timer)
-        signal.removeEventListener('abort', done)
-        entry.waiters.delete(done)
-        resolve()
-      }
-      const timer = setTimeout(done, timeoutMs)
-      signal.addEventListener('abort', done)
-      entry.waiters.add(done)
-    })
+    await waitToBeCalled(entry.waiters, timeoutMs, signal)
   }
 
   /** Cancels every login that is not being saved and clears all timers. */
