@@ -9,7 +9,7 @@ import {
 import { constantTimeEqual } from '../../shared/constant-time.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { isSafeToOpen } from '../../shared/net.ts'
-import { toGitOrigin } from '../delivery/targets/github-api.ts'
+import { toGitOrigin } from '../delivery/targets/github/github-api.ts'
 import type { Page } from '../oauth/login/callback-page.ts'
 import type { CallbackServer, Lease } from '../oauth/login/callback-server.ts'
 import { waitToBeCalled } from '../util/concurrency.ts'

@@ -4,7 +4,7 @@ import { textAt, valueAt } from '../../util/payload-path.ts'
 import { toDigest } from '../../util/day-journal.ts'
 import type { CommentMarks } from '../loop-guard.ts'
 import type { AgentReply, Sent } from '../sender.ts'
-import { findListed, type GithubApi, type GithubRequest } from '../targets/github-api.ts'
+import { findListed, type GithubApi, type GithubRequest } from '../targets/github/github-api.ts'
 
 const daysKept = 30
 const keptMs = daysKept * 24 * 3_600_000

@@ -3,8 +3,8 @@ import { textAt } from '../../util/payload-path.ts'
 import { DeliveryError } from '../delivery-error.ts'
 import type { CommentMarks } from '../loop-guard.ts'
 import type { AgentReply } from '../sender.ts'
-import type { GithubRequest } from '../targets/github-api.ts'
-import { listAll, readAccount } from '../targets/github-earlier.ts'
+import type { GithubRequest } from '../targets/github/github-api.ts'
+import { listAll, readAccount } from '../targets/github/github-earlier.ts'
 
 /*
  * One pull request for each rule and subject. Its branch has a name of both; its text has a hidden line that only

@@ -8,7 +8,7 @@ import {
   findListed,
   type GithubRequest,
   type Hints,
-} from '../../delivery/targets/github-api.ts'
+} from '../../delivery/targets/github/github-api.ts'
 import type { Tokens } from '../../oauth/dependencies.ts'
 import { withTimeLimit } from '../../util/concurrency.ts'
 import { findRepository, toRepositoryName, type WorkspaceRequest } from '../request.ts'

@@ -7,7 +7,7 @@ import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
 import type { BotCreation, BotDetails, BotSummary } from '../../../shared/api/bots.ts'
 import type { AccessToken } from '../../../shared/api/api.ts'
 import { writeBot } from '../../../daemon/bots/bot-record.ts'
-import { createGithubApi } from '../../../daemon/delivery/targets/github-api.ts'
+import { createGithubApi } from '../../../daemon/delivery/targets/github/github-api.ts'
 import { browse, textOf, visit } from '../../support/desktop/browser.ts'
 import { type OAuthApp, startOAuthApp } from '../../support/providers/oauth-app.ts'
 import {

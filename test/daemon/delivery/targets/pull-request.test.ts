@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { runProcess } from '../../../../daemon/agents/process.ts'
-import { toGitOrigin } from '../../../../daemon/delivery/targets/github-api.ts'
+import { toGitOrigin } from '../../../../daemon/delivery/targets/github/github-api.ts'
 import { createGit } from '../../../../daemon/workspace/git.ts'
 import { configureNetwork } from '../../../../shared/network/outgoing.ts'
 import {

@@ -1,6 +1,6 @@
-import { listAt, textAt, valueAt } from '../../util/payload-path.ts'
-import { DeliveryError } from '../delivery-error.ts'
-import { describeReplaced, type ReviewMarks, tellFailure } from '../review-marks.ts'
+import { listAt, textAt, valueAt } from '../../../util/payload-path.ts'
+import { DeliveryError } from '../../delivery-error.ts'
+import { describeReplaced, type ReviewMarks, tellFailure } from '../../review-marks.ts'
 import { findListed, type GithubApi, type GithubRequest } from './github-api.ts'
 
 /*

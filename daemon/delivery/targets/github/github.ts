@@ -1,7 +1,7 @@
-import { textAt, valueAt } from '../../util/payload-path.ts'
-import { DeliveryError } from '../delivery-error.ts'
-import type { CommentMarks } from '../loop-guard.ts'
-import type { Sender } from '../sender.ts'
+import { textAt, valueAt } from '../../../util/payload-path.ts'
+import { DeliveryError } from '../../delivery-error.ts'
+import type { CommentMarks } from '../../loop-guard.ts'
+import type { Sender } from '../../sender.ts'
 import { findListed, type GithubApi, type Hints } from './github-api.ts'
 
 /** Maximum age of a comment of an earlier attempt. */

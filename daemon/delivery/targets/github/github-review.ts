@@ -1,16 +1,16 @@
-import { textAt } from '../../util/payload-path.ts'
-import { asReadOnly } from '../delivery-error.ts'
-import { describeLeftOut, toGithubBody } from '../format/parts.ts'
+import { textAt } from '../../../util/payload-path.ts'
+import { asReadOnly } from '../../delivery-error.ts'
+import { describeLeftOut, toGithubBody } from '../../format/parts.ts'
 import {
   describeComments,
   placeComments,
   type PlacedComment,
   withoutPrefix,
-} from '../format/place-comments.ts'
-import { type LineComment, parseAnswer } from '../format/review.ts'
-import type { CommentMarks } from '../loop-guard.ts'
-import { describeRepeated, ReviewMarks } from '../review-marks.ts'
-import type { Sender } from '../sender.ts'
+} from '../../format/place-comments.ts'
+import { type LineComment, parseAnswer } from '../../format/review.ts'
+import type { CommentMarks } from '../../loop-guard.ts'
+import { describeRepeated, ReviewMarks } from '../../review-marks.ts'
+import type { Sender } from '../../sender.ts'
 import { findListed, type GithubApi, type GithubRequest, type Hints } from './github-api.ts'
 import { findEarlier, listAll, retireEarlier } from './github-earlier.ts'
 

@@ -1,8 +1,8 @@
-import { valueAt } from '../../util/payload-path.ts'
-import { parseAnswer } from '../format/review.ts'
-import { describeLeftOut, toGithubBody, toTitle } from '../format/parts.ts'
-import type { CommentMarks, OwnMessages } from '../loop-guard.ts'
-import type { LiveCheck, Sender } from '../sender.ts'
+import { valueAt } from '../../../util/payload-path.ts'
+import { parseAnswer } from '../../format/review.ts'
+import { describeLeftOut, toGithubBody, toTitle } from '../../format/parts.ts'
+import type { CommentMarks, OwnMessages } from '../../loop-guard.ts'
+import type { LiveCheck, Sender } from '../../sender.ts'
 import { findListed, type GithubApi, type Hints } from './github-api.ts'
 
 /** The button of a check run that is completed; GitHub takes 20 and 40 characters. */

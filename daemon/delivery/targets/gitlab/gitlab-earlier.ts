@@ -1,11 +1,11 @@
-import { listAt, textAt, valueAt } from '../../util/payload-path.ts'
-import { asReadOnly, DeliveryError } from '../delivery-error.ts'
+import { listAt, textAt, valueAt } from '../../../util/payload-path.ts'
+import { asReadOnly, DeliveryError } from '../../delivery-error.ts'
 import {
   describeReplaced,
   type EarlierText,
   type ReviewMarks,
   tellFailure,
-} from '../review-marks.ts'
+} from '../../review-marks.ts'
 import type { GitlabRequest } from './gitlab.ts'
 
 /*

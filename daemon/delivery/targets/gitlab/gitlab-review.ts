@@ -1,14 +1,19 @@
-import { textAt, valueAt } from '../../util/payload-path.ts'
-import { asReadOnly, DeliveryError } from '../delivery-error.ts'
-import { githubText, withoutSuggestions } from '../format/mentions.ts'
-import { cleanText, describeLeftOut, toGitlabBody } from '../format/parts.ts'
-import { type PlacedComment, placeComments } from '../format/place-comments.ts'
-import { type LineComment, parseAnswer } from '../format/review.ts'
-import type { CommentMarks } from '../loop-guard.ts'
-import type { Sender, SeenCode } from '../sender.ts'
-import { needsOf, type TokenSource, withToken } from '../token.ts'
-import { describeRepeated, type MarkedText, ReviewMarks } from '../review-marks.ts'
-import { describeOthers, describeReview, describeThere, withComments } from './github-review.ts'
+import { textAt, valueAt } from '../../../util/payload-path.ts'
+import { asReadOnly, DeliveryError } from '../../delivery-error.ts'
+import { githubText, withoutSuggestions } from '../../format/mentions.ts'
+import { cleanText, describeLeftOut, toGitlabBody } from '../../format/parts.ts'
+import { type PlacedComment, placeComments } from '../../format/place-comments.ts'
+import { type LineComment, parseAnswer } from '../../format/review.ts'
+import type { CommentMarks } from '../../loop-guard.ts'
+import type { Sender, SeenCode } from '../../sender.ts'
+import { needsOf, type TokenSource, withToken } from '../../token.ts'
+import { describeRepeated, type MarkedText, ReviewMarks } from '../../review-marks.ts'
+import {
+  describeOthers,
+  describeReview,
+  describeThere,
+  withComments,
+} from '../github/github-review.ts'
 import { findEarlier, retireEarlier } from './gitlab-earlier.ts'
 import {
   createGitlabRequest,

@@ -1,8 +1,8 @@
-import type { CommitSettings, PullRequestSettings } from '../../../shared/config/workspace.ts'
-import { parseLogin } from '../../../shared/config/name-forms.ts'
-import { textAt, valueAt } from '../../util/payload-path.ts'
-import { doorwardIdentity, type Git, type GitOptions } from '../../workspace/git.ts'
-import { asReadOnly, DeliveryError } from '../delivery-error.ts'
+import type { CommitSettings, PullRequestSettings } from '../../../../shared/config/workspace.ts'
+import { parseLogin } from '../../../../shared/config/name-forms.ts'
+import { textAt, valueAt } from '../../../util/payload-path.ts'
+import { doorwardIdentity, type Git, type GitOptions } from '../../../workspace/git.ts'
+import { asReadOnly, DeliveryError } from '../../delivery-error.ts'
 import type { GithubRequest } from './github-api.ts'
 
 /** The same change with the author and the trailer of the rule; the same again for each attempt. */
