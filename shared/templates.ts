@@ -84,6 +84,10 @@ const hasFilter = (text: string): boolean =>
  */
 export const parseTemplate = (source: string): Template => parseTemplates(source, () => undefined)
 
+/** The same for the key of a session, which can also read `{{subject.key}}`. Throws `config-invalid`. */
+export const parseSessionKey = (source: string): Template =>
+  parseTemplates(source, (text) => (text === 'subject.key' ? ['subject', 'key'] : undefined))
+
 /** The names that `{{context.<name>}}` of a prompt reads. */
 export const contextsIn = (prompt: PromptTemplate): ContextName[] =>
   contextNames.filter((known) =>

@@ -26,6 +26,7 @@ import {
 } from '../targets/targets.ts'
 import type { Agent, Gateway } from './schema.ts'
 import type { RuleEntry } from './webhook-schema.ts'
+import { parseSession, type SessionSettings, toSession } from './session.ts'
 import type { Who } from './who.ts'
 import {
   parseWorkspace,
@@ -71,6 +72,8 @@ export type Rule = {
   readonly title: Template | undefined
   /** Of the events with one key the newest runs. */
   readonly coalesce: Coalesce | undefined
+  /** Its events with one key go on in one conversation. */
+  readonly session?: SessionSettings
   /** Whether a comment replaces the earlier one. */
   readonly update: boolean
   /** The name of its check, where it is not that of the rule. */
@@ -115,7 +118,7 @@ export type ParsedRule = Partial<
     | 'update'
   >
 > &
-  Partial<PathGlobs>
+  Partial<PathGlobs> & { readonly session?: Pick<SessionSettings, 'key'> }
 
 /** What the fields of webhooks.yaml are checked against. */
 export type WebhookContext = {
@@ -159,6 +162,7 @@ export const parseRule = (
   const { title: titleText } = entry
   const [title] = titleText === undefined ? [] : attempt(['title'], () => parseTemplate(titleText))
   const [coalesce] = entry.coalesce ? parseCoalesce(entry.coalesce, attempt) : []
+  const [session] = attempt(['session'], () => parseSession(entry))
   const [prompt] =
     template === undefined ? [] : attempt(['prompt_template'], () => parsePrompt(template))
   const conditions = parseFilter(filter ?? {}, {
@@ -194,6 +198,7 @@ export const parseRule = (
     ...(deliverTo !== undefined && { targets: targets.filter(({ kind }) => kind !== 'none') }),
     ...(title && { title }),
     ...(coalesce && { coalesce }),
+    ...(session && { session: { key: session } }),
     ...(entry.update !== undefined && { update: entry.update }),
   }
 }
@@ -292,6 +297,7 @@ export const scopePaths = ({
   targets = [],
   title,
   coalesce,
+  session,
 }: ParsedRule): Path[] => [
   ...valueConditions(filter).map(({ path }) => path),
   ...(prompt ? pathsIn(prompt) : []),
@@ -299,6 +305,7 @@ export const scopePaths = ({
   ...(title ? pathsIn(title) : []),
   ...(coalesce ? pathsIn(coalesce.key) : []),
   ...(coalesce?.orderBy ? pathsIn(coalesce.orderBy) : []),
+  ...(session ? pathsIn(session.key) : []),
   ...targets.flatMap(targetPaths),
 ]
 
@@ -317,11 +324,13 @@ export const toRule = (
     targets = [],
     title,
     coalesce,
+    session: keyed,
   }: ParsedRule,
 ): Rule | undefined => {
   const { agent: agentName = '' } = entry
   const agent = agents.get(agentName)
   if (!agent || !prompt) return undefined
+  const session = toSession(entry, keyed?.key)
   return {
     name: entry.name,
     on,
@@ -341,6 +350,7 @@ export const toRule = (
     targets,
     title,
     coalesce,
+    ...(session && { session }),
     update: entry.update ?? false,
     checkName: entry.check_name,
     publish: toPublish(entry),

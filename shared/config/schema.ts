@@ -232,6 +232,16 @@ export const gatewayFileSchema = z.strictObject({
         .describe('Events kept in memory. Default 200.'),
     })
     .prefault({}),
+  sessions: z
+    .strictObject({
+      store: z
+        .enum(['memory', 'sealed'])
+        .default('memory')
+        .describe(
+          'Where the conversations of session are: memory, which a stop loses, or sealed, in files that only a key opens: in the keychain where tokens.store is, else in run/. Default memory.',
+        ),
+    })
+    .prefault({}),
   budget: budgetSchema
     .optional()
     .describe('What all runs together may cost: a map of run, day or month. Default: no limit.'),

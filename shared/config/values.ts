@@ -49,6 +49,12 @@ export const contextSize = bytes.refine(
   'must be between 1kb and 2mb',
 )
 
+/** Of a transcript: all of them are in memory. */
+export const sessionSize = bytes.refine(
+  (count) => count >= 16 * 1024 && count <= 16 * 1024 ** 2,
+  'must be between 16kb and 16mb',
+)
+
 /** What a machine does for a shared queue. `door` is what versions before this one call a receiver. */
 export const machineRole = z
   .enum(['receiver', 'worker', 'both', 'door'])

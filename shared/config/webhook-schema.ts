@@ -6,6 +6,7 @@ import { contextNames } from '../templates.ts'
 import { describedFields } from './described-fields.ts'
 import { senderFields } from './sender-fields.ts'
 import { signatureFields } from './signature-fields.ts'
+import { sessionFields } from './session.ts'
 import { sourceSchema } from './source.ts'
 import {
   contextSize,
@@ -208,6 +209,7 @@ const ruleFields = {
     .describe(
       'Of several events with one key the newest runs: a map of key, and of quiet, at_most, running, order_by and cancel_on if you like. Default: each runs.',
     ),
+  ...sessionFields,
   max_runs: maxRuns
     .optional()
     .describe(
@@ -299,6 +301,9 @@ export const webhookSchema = z
     max_value_length: ruleFields.max_value_length,
     title: ruleFields.title,
     coalesce: ruleFields.coalesce,
+    session: ruleFields.session,
+    session_ttl: ruleFields.session_ttl,
+    session_limit: ruleFields.session_limit,
     max_runs: ruleFields.max_runs,
     budget: ruleFields.budget,
     accept_risk: ruleFields.accept_risk,

@@ -23,6 +23,7 @@ import {
   toSource,
   type WebhookSource,
 } from './source.ts'
+import { checkSession } from './session.ts'
 import type { RuleEntry, WebhookEntry } from './webhook-schema.ts'
 import { checkWho } from './who.ts'
 import { checkContext } from './workspace.ts'
@@ -68,6 +69,7 @@ export const reservedSegments = [
   'usage',
   'bots',
   'checks',
+  'sessions',
 ]
 
 /**
@@ -213,6 +215,7 @@ const checkRule = (
       'doorward bot create github; or leave it out, and write github-check: in deliver_to',
     )
   checkWho(fields, scheme, report)
+  checkSession(fields, report)
   for (const field of ['agent', 'prompt_template'] as const)
     if (fields[field] === undefined)
       report(
