@@ -9,6 +9,7 @@ import {
   addWorkspaceCommands,
 } from './commands/groups.ts'
 import { addBotCommands } from './commands/bot/bot.ts'
+import { addScheduleCommands } from './commands/schedule/schedule.ts'
 import { addOauthCommands } from './commands/oauth/oauth.ts'
 import { addWebhookCommands } from './commands/webhook/webhook.ts'
 import { endWithError, usageError } from './errors.ts'
@@ -104,6 +105,9 @@ const addGroups = (
   const workspace = program
     .command('workspace')
     .description('list and remove the mirrors of repositories')
+  const schedule = program
+    .command('schedule')
+    .description('what runs at a time: list, add, run, pause')
   const config = program.command('config').description('check and edit the configuration')
 
   // The words that a shell wants completed come after `--`.
@@ -115,6 +119,7 @@ const addGroups = (
   if (all.includes('agent')) addAgentCommands(agent, afterDashes)
   if (all.includes('events')) addEventsCommands(events)
   if (all.includes('workspace')) addWorkspaceCommands(workspace)
+  if (all.includes('schedule')) addScheduleCommands(schedule)
   if (all.includes('config')) addConfigCommands(config)
 }
 

@@ -21,6 +21,7 @@ const apiSegments = new Set([
   'daemon',
   'workspaces',
   'usage',
+  'schedules',
   'checks',
 ])
 

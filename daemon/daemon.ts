@@ -1,46 +1,30 @@
 import { join } from 'node:path'
-import type { Home } from '../shared/home/home.ts'
 import type { HomeLock } from '../shared/home/lock.ts'
-import { configureNetwork } from '../shared/network/outgoing.ts'
 import { isReplaced, version } from '../shared/version.ts'
-import { createRecordedRun, killOrphans } from './agents/orphans.ts'
+import { killOrphans } from './agents/orphans.ts'
 import { createApp, createPublicApp } from './app.ts'
 import { moveHooks } from './bots/deliveries.ts'
 import { CatchUp } from './catch-up/catch-up.ts'
-import { LiveConfig, readConfig, type ReadConfig } from './config/live-config.ts'
-import { DaemonFile, watchHomeRemoved } from './daemon-file.ts'
-import { createCommentMarks, createLoopGuard } from './delivery/loop-guard.ts'
+import { readConfig } from './config/live-config.ts'
+import { watchHomeRemoved } from './daemon-file.ts'
 import { createEventLinks } from './event-page/links.ts'
 import { type EventControls, linkRoutes, serveEventPage } from './event-page/routes.ts'
 import { createGuard } from './http/guard.ts'
-import { type Apps, Listeners, type Place } from './http/server.ts'
-import { createEventStream } from './http/sse.ts'
-import { createIntake } from './intake.ts'
-import { Leadership } from './leadership.ts'
-import { getLogLevel, openLog } from './log/log.ts'
-import { Metrics } from './metrics/metrics.ts'
+import { type Apps, type Place } from './http/server.ts'
 import type { TokenRecord } from './oauth/tokens/token-record.ts'
-import type { Predecessor } from './restart/new-process.ts'
 import { Restarter } from './restart/old-process.ts'
-import { Succession } from './restart/succession.ts'
 import { checkRoutes } from './checks.ts'
 import { apiRoutes } from './routes.ts'
+import { scheduleRoutes } from './schedules/routes.ts'
+import { Scheduler } from './schedules/scheduler.ts'
 import { Shutdown } from './shutdown.ts'
 import { Hooks, openPast } from './sender-apis/hooks.ts'
-import { collectWhenIdle, createMemory } from './state.ts'
+import { collectWhenIdle } from './state.ts'
 import { Tunnel } from './tunnel/tunnel.ts'
 import { createKeepSecret } from './webhook/senders/accept-handshake.ts'
 import { createOccasion } from './webhook/visits.ts'
 import { tryOutRoutes } from './webhook/try-out-routes.ts'
-import { createEngine } from './webhook/engine.ts'
-import { Workspaces } from './workspace/workspaces.ts'
-import { Spending } from './usage/spending.ts'
-import { UsageLog } from './usage/usage-log.ts'
-import { createDeliveryWaiters } from './webhook/payload-shape.ts'
-import { createRejectionLog } from './webhook/rejection-log.ts'
 import { cancelEvent, retryEvent, runEventAgain } from './webhook/events/control.ts'
-import { DayJournal } from './util/day-journal.ts'
-import { KeptPayloads } from './webhook/events/kept-payloads.ts'
 import { createRunPressed } from './webhook/signs/again.ts'
 import { acceptFetched } from './webhook/pipeline.ts'
 import type { PipelineParts } from './webhook/steps.ts'
@@ -48,6 +32,7 @@ import { serveWebhooks } from './webhook/routes.ts'
 import { fetchText, RemoteKeys } from './webhook/senders/remote-keys.ts'
 import { TestKeys } from './webhook/senders/test-keys.ts'
 import { diagnoseWithBudget } from './webhook/signatures/diagnosis.ts'
+import { createServices, type Services, type StartupInput } from './services.ts'
 
 /*
  * The composition root: here all parts of a daemon are created and connected.
@@ -57,18 +42,6 @@ import { diagnoseWithBudget } from './webhook/signatures/diagnosis.ts'
  * `start.ts` calls these steps, `shutdown.ts` is the end. A restart (`restart/old-process.ts`) lets another
  * process replace this one; if that fails, this one serves again.
  */
-
-/** What is there before any service: a home, and what was read from it. */
-export type StartupInput = {
-  readonly home: Home
-  readonly processEnv: NodeJS.ProcessEnv
-  readonly started: ReadConfig
-  readonly apiToken: string
-  /** The daemon that this one replaces. */
-  readonly predecessor?: Predecessor
-  /** What started this process watches it. */
-  readonly isForeground?: boolean
-}
 
 /** A daemon whose services exist: it listens nowhere yet, and refreshes no token. */
 export type Daemon = {
@@ -112,9 +85,12 @@ export const createDaemon = (input: StartupInput): Daemon => {
     },
   })
   const catchUp = createCatchUp(services, shutdown.signal)
+  const scheduler = createScheduler(services, shutdown.signal)
+  services.onConfig(() => scheduler.tick())
   const createHandlers = createRequestHandlers(services, {
     apiToken,
     catchUp,
+    scheduler,
     hooks,
     tunnel,
     restarter,
@@ -148,6 +124,7 @@ export const createDaemon = (input: StartupInput): Daemon => {
       await predecessor?.serving({ url, publicUrl, startedAt: services.startedAt.toISOString() })
       intake.queue.resume()
       await catchUp.start()
+      await scheduler.start()
       await tunnel.resume()
       void services.workspaces.trim(live.current().config.gateway)
       void moveHooks(leadership.oauth().bots, live.current().config, log)
@@ -170,90 +147,10 @@ export const createDaemon = (input: StartupInput): Daemon => {
   }
 }
 
-type Services = ReturnType<typeof createServices>
-
-/** Nothing listens, refreshes or watches yet. */
-const createServices = ({ home, processEnv, started, apiToken }: StartupInput) => {
-  const { gateway } = started.config
-  configureNetwork(started.env)
-  const startedAt = new Date()
-  const { log, close: closeLog } = openLog(home, getLogLevel(started.env))
-  const journal = new DayJournal(join(home.run, 'last-day'), log)
-  const memory = createMemory(gateway.events.keep, journal, new UsageLog(home.state, log))
-  const { events } = memory
-  const stream = createEventStream(events)
-  const intake = createIntake(gateway.queue, { home, memory, log, current: () => live.current() })
-  const listeners = new Listeners(gateway.server)
-  const daemonFile = new DaemonFile({ home, startedAt, listeners, server: gateway.server, log })
-  const succession = new Succession()
-  const metrics = new Metrics(events, memory.usage)
-  const settings = { gateway, env: started.env }
-  const reload = () => live.reload()
-  const parts = { home, processEnv, settings, events, log, succession }
-  const leadership = new Leadership({ ...parts, count: metrics.countToken, reload })
-  const marks = createCommentMarks(apiToken)
-  const run = createRecordedRun(home)
-  const workspaces = new Workspaces({ home, run, access: leadership.access })
-  const engineServices = {
-    ...memory,
-    home,
-    queue: intake.queue,
-    access: leadership.access,
-    run,
-    workspaces,
-    marks,
-    log,
-    // After a restart the tray follows the other daemon.
-    hasTray: () => stream.hasTray() || succession.successor() !== undefined,
-  }
-  const live = new LiveConfig(
-    {
-      home,
-      processEnv,
-      compile: (config, env, envWarnings) => createEngine(config, env, envWarnings, engineServices),
-      onChange: async ({ gateway }) => {
-        intake.resize(gateway.queue)
-        events.resize(gateway.events.keep)
-        configureNetwork(live.current().env)
-        leadership.configure({ gateway, env: live.current().env })
-        daemonFile.configure(gateway.server)
-        if (succession.successor()) return
-        await daemonFile.tryWrite()
-        void moveHooks(leadership.oauth().bots, live.current().config, log)
-      },
-      events,
-      log,
-    },
-    started,
-  )
-  return {
-    home,
-    startedAt,
-    log,
-    closeLog,
-    memory,
-    journal,
-    payloads: new KeptPayloads(),
-    run,
-    stream,
-    intake,
-    listeners,
-    daemonFile,
-    succession,
-    metrics,
-    leadership,
-    workspaces,
-    live,
-    loopGuard: createLoopGuard(marks, memory.messages),
-    spending: new Spending(memory.usage, () => live.current().config, events),
-    learners: createDeliveryWaiters(),
-    refusals: createRejectionLog(log),
-  }
-}
-
 type Control = {
   readonly apiToken: string
   readonly catchUp: CatchUp
+  readonly scheduler: Scheduler
   readonly hooks: Hooks
   readonly tunnel: Tunnel
   readonly restarter: Restarter
@@ -266,7 +163,7 @@ type Control = {
  */
 const createRequestHandlers = (
   services: Services,
-  { apiToken, catchUp, hooks, tunnel, restarter, shutdown }: Control,
+  { apiToken, catchUp, scheduler, hooks, tunnel, restarter, shutdown }: Control,
 ): (() => Apps) => {
   const { home, memory, live, leadership, succession, stream, learners, log } = services
   const { port } = services.listeners
@@ -283,7 +180,7 @@ const createRequestHandlers = (
     const parts = { ...toPipelineParts(services, keys), isCaughtUp: catchUp.isCaughtUp }
     const serveWebhook = serveWebhooks(live.current, parts, { log, answered })
     const oauth = leadership.oauth()
-    const status = { ...services, oauth, catchUp, tunnel, shutdown }
+    const status = { ...services, oauth, catchUp, scheduler, tunnel, shutdown }
     const links = createEventLinks()
     const app = createApp({
       apiToken,
@@ -304,6 +201,7 @@ const createRequestHandlers = (
           workspaces: services.workspaces.store,
           restart: restarter.restart,
         }),
+        scheduleRoutes(scheduler),
         checkRoutes({ ...status, hooks }),
         linkRoutes(events, links, services.daemonFile.url),
         tryOutRoutes({
@@ -338,6 +236,23 @@ const createCatchUp = (services: Services, signal: AbortSignal): CatchUp => {
     open: (source) => openPast(source, live.current(), leadership.oauth()),
     accept: (delivery, webhook) => acceptFetched(delivery, webhook, live.current(), parts),
     events: memory.events,
+    log,
+    isServing: () => succession.successor() === undefined,
+    signal,
+  })
+}
+
+/** A schedule sends what it begins into the pipeline, like a delivery that was read. */
+const createScheduler = (services: Services, signal: AbortSignal): Scheduler => {
+  const { home, live, memory, succession, run, log } = services
+  const parts = toPipelineParts(services, createKeys())
+  return new Scheduler({
+    file: join(home.state, 'schedules.json'),
+    current: live.current,
+    accept: (delivery, webhook) => acceptFetched(delivery, webhook, live.current(), parts),
+    events: memory.events,
+    run,
+    homeFolder: home.root,
     log,
     isServing: () => succession.successor() === undefined,
     signal,

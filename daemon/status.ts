@@ -14,6 +14,7 @@ import { toAgentProblem } from './queue/nats/agent-faults.ts'
 import type { Tunnel } from './tunnel/tunnel.ts'
 import type { DaemonFile } from './daemon-file.ts'
 import type { Intake } from './intake.ts'
+import type { Scheduler } from './schedules/scheduler.ts'
 import type { Shutdown } from './shutdown.ts'
 import type { Spending } from './usage/spending.ts'
 import type { Memory } from './state.ts'
@@ -28,6 +29,7 @@ export type StatusParts = {
   readonly daemonFile: DaemonFile
   readonly metrics: Metrics
   readonly catchUp: CatchUp
+  readonly scheduler: Scheduler
   readonly tunnel: Tunnel
   readonly oauth: OAuth
   readonly shutdown: Shutdown
@@ -82,6 +84,7 @@ export const buildStatus = async (parts: StatusParts): Promise<Status> => {
       ...budgets.problems(config.webhooks, performance.now()),
       ...parts.spending.problems(),
       ...parts.catchUp.problems(),
+      ...parts.scheduler.problems(),
       ...problems,
       ...brokerProblems(broker),
       ...agentFaults.map(toAgentProblem),

@@ -14,10 +14,10 @@ const introduction = `# Configuration
 
 <!-- made by scripts/write-configuration.mjs from the schemas: change those -->
 
-Three files in \`config/\` of the home folder; \`doorward config path\` prints where. The first start writes a commented sample of each. A file needs only the settings that differ from a default.
+Four files in \`config/\` of the home folder; \`doorward config path\` prints where. The first start writes a commented sample of each. A file needs only the settings that differ from a default.
 
 \`\`\`sh
-doorward config edit webhooks     # or agents, gateway, env: opens $VISUAL or $EDITOR, and checks what you saved
+doorward config edit webhooks     # or agents, gateway, schedules, env: opens $VISUAL or $EDITOR, and checks what you saved
 doorward config check             # every problem, as file:line:column
 doorward config schema webhooks   # the JSON Schema, for other tools
 \`\`\`
@@ -140,6 +140,21 @@ ${tableOf(pull_request)}
 ${tableOf(source)}`
 }
 
+const schedulesPart = () => {
+  const { items } = toJsonSchema('schedules').properties.schedules
+  const { items: rule } = toJsonSchema('webhooks').properties.webhooks
+  // The fields of a rule are explained there.
+  const ofRules = Object.keys(items.properties).filter(
+    (name) => rule.properties[name] && name !== 'context' && name !== 'enabled',
+  )
+  return `## schedules.yaml
+
+\`schedules:\` is a list; each entry is one schedule. \`doorward help schedules\` explains them, \`doorward schedule add\` writes one. The file may be missing.
+
+${tableOf(items, ofRules)}
+Of [a webhook](#webhooksyaml) it takes ${ofRules.map(code).join(', ')}, which mean the same.`
+}
+
 const agentsPart = () => {
   const kinds = toJsonSchema('agents').properties.agents.additionalProperties.oneOf
   for (const { properties } of kinds)
@@ -252,7 +267,7 @@ const make = async (name, text) => {
 
 const configuration = await make(
   'configuration.md',
-  [introduction, webhooksPart(), agentsPart(), gatewayPart()].join('\n'),
+  [introduction, webhooksPart(), agentsPart(), schedulesPart(), gatewayPart()].join('\n'),
 )
 const webhooks = await make(
   'webhooks.md',
@@ -263,7 +278,7 @@ if (process.argv.includes('--print')) process.stdout.write(configuration.page)
 else if (process.argv.includes('--print-webhooks')) process.stdout.write(webhooks.page)
 else {
   for (const { target, page } of [configuration, webhooks]) writeFileSync(target, page)
-  for (const name of ['webhooks', 'agents', 'gateway'])
+  for (const name of ['webhooks', 'agents', 'gateway', 'schedules'])
     writeFileSync(
       new URL(`../config/schema/${name}.json`, import.meta.url),
       `${JSON.stringify(toJsonSchema(name), null, 2)}\n`,

@@ -6,8 +6,8 @@ import { presetSchemes } from './signatures/presets.ts'
 import { didYouMean } from './text.ts'
 
 /**
- * A parsed template. Its paths begin with `event`, `headers`, `webhook` or `delivery`, and in a prompt also with
- * `context`.
+ * A parsed template. Its paths begin with `event`, `headers`, `webhook` or `delivery`, in a schedule with `schedule`,
+ * and in a prompt also with `context`.
  */
 export type Template = {
   readonly source: string
@@ -163,7 +163,7 @@ const parsePlaceholder = (expression: string, written: string): Path => {
     throw new DoorwardError('config-invalid', 'only prompt_template can have filters')
   const [, context] = /^context\.([\w-]+)/.exec(expression) ?? []
   if (context !== undefined) throw unknownContext(context)
-  if (!/^(event|headers|webhook|delivery)([.[]|$)/.test(expression))
+  if (!/^(event|headers|webhook|delivery|schedule)([.[]|$)/.test(expression))
     throw unknownName(expression, written)
   const path = parsePath(expression)
   checkScopePath(path)
@@ -175,6 +175,7 @@ const parsePlaceholder = (expression: string, written: string): Path => {
 export const checkScopePath = (path: Path): void => {
   const [root, name = ''] = path
   if (root === 'event' || fixedPaths.has(formatPath(path))) return
+  if (schedulePaths.includes(formatPath(path))) return
   if (root === 'context') throw unknownContext(String(name))
   if (root !== 'headers') throw unknownName(formatPath(path))
   if (path.length !== 2 || typeof name !== 'string' || !headerNameForm.test(name))
@@ -191,5 +192,12 @@ const secretHeaders = new Set([
   'set-cookie',
   ...presetSchemes.flatMap(({ forms }) => forms.map(({ header }) => header)),
 ])
+
+/** The values of a schedule, in its own templates. */
+export const schedulePaths: readonly string[] = [
+  'schedule.name',
+  'schedule.due_at',
+  'schedule.previous_at',
+]
 
 const fixedPaths = new Set(['webhook.path', 'delivery.id', 'delivery.received_at'])

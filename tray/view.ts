@@ -53,7 +53,11 @@ export const newestFirst = (events: readonly EventRecord[]): EventRecord[] =>
 
 /** A file of the home that a user edits, by its path in the home. */
 export type ConfigFile =
-  'config/webhooks.yaml' | 'config/agents.yaml' | 'config/gateway.yaml' | '.env'
+  | 'config/webhooks.yaml'
+  | 'config/agents.yaml'
+  | 'config/gateway.yaml'
+  | 'config/schedules.yaml'
+  | '.env'
 
 /** What a click in the menu or on a notification asks for. */
 export type Action =

@@ -46,6 +46,7 @@ export const describeProblem = ({
 const webhooks: ConfigFile = 'config/webhooks.yaml'
 const agents: ConfigFile = 'config/agents.yaml'
 const gateway: ConfigFile = 'config/gateway.yaml'
+const schedules: ConfigFile = 'config/schedules.yaml'
 
 /** The file in which each warning about a valid configuration is fixed. */
 const files: Readonly<Record<string, ConfigFile>> = {
@@ -86,7 +87,7 @@ export const getFix = (problem: StatusProblem): Action => {
 
 /** The configuration file that has to be fixed. */
 export const findConfigFile = (about: About | undefined): ConfigFile | undefined =>
-  [webhooks, agents, gateway].find((file) => file === about?.file)
+  [webhooks, agents, gateway, schedules].find((file) => file === about?.file)
 
 const minorCodes: ReadonlySet<string> = new Set([
   'body-limit-too-large',
@@ -107,6 +108,7 @@ const minorCodes: ReadonlySet<string> = new Set([
   'restart-needed',
   'revocation-pending',
   'rules-equal',
+  'schedule-missed',
   'scheme-differs',
   'secret-shape',
   'target-not-encrypted',

@@ -33,12 +33,16 @@ const configured = async (home: Home, name: string, key: string): Promise<string
   const { value } = readYaml(file, await readFile(file, 'utf8'))
   const entries = (value as Record<string, unknown> | null)?.[key]
   if (!Array.isArray(entries)) return Object.keys(entries ?? {})
-  return entries.flatMap((entry: { path?: unknown } | null) =>
-    typeof entry?.path === 'string' ? [entry.path] : [],
-  )
+  return entries.flatMap((entry: { path?: unknown; name?: unknown } | null) => {
+    const name = entry?.path ?? entry?.name
+    return typeof name === 'string' ? [name] : []
+  })
 }
 
 const webhooks: Values = async ({ home }) => named(await configured(home(), 'webhooks', 'webhooks'))
+
+const schedules: Values = async ({ home }) =>
+  named(await configured(home(), 'schedules', 'schedules'))
 
 const tokenFiles = async ({ home }: Sources): Promise<string[]> =>
   (await readdir(home().tokens).catch(() => [])).flatMap((file) =>
@@ -107,7 +111,10 @@ const special: Readonly<Record<string, Values | Directive>> = {
   'events open id': events,
   'events retry id': events,
   'events cancel id': events,
-  'config edit name': () => named(['webhooks', 'agents', 'gateway', 'env']),
+  'config edit name': () => named(['webhooks', 'agents', 'gateway', 'schedules', 'env']),
+  'schedule run name': schedules,
+  'schedule pause name': schedules,
+  'schedule resume name': schedules,
   'webhook connect sender': async () =>
     named((await import('../../shared/config/source.ts')).sourceProviders),
   // A path that exists cannot be added.
@@ -130,7 +137,7 @@ const special: Readonly<Record<string, Values | Directive>> = {
     const { helpTopics } = await import('./help.ts')
     return Object.entries(helpTopics).map(([value, note]) => ({ value, note }))
   },
-  'config schema name': () => named(['webhooks', 'agents', 'gateway']),
+  'config schema name': () => named(['webhooks', 'agents', 'gateway', 'schedules']),
 }
 
 /** The values for an argument or option of this name; undefined for free text. */

@@ -41,6 +41,7 @@ export const openConfig = async (home: Home): Promise<OpenConfig> => {
     gateway: await read('gateway'),
     agents: await read('agents'),
     webhooks: await read('webhooks'),
+    schedules: await read('schedules'),
   }
   return toOpenConfig(home, env, files)
 }
@@ -49,8 +50,8 @@ type OpenFiles = Readonly<Record<ConfigName, ReturnType<OpenConfig['file']>>>
 
 const toOpenConfig = (home: Home, env: NodeJS.ProcessEnv, files: OpenFiles): OpenConfig => {
   const configWith = (changed: Partial<Record<ConfigName, YamlFile>>): Config => {
-    const { gateway, agents, webhooks } = { ...files, ...changed }
-    return checkConfig(gateway, agents, webhooks, env, home.root)
+    const { gateway, agents, webhooks, schedules } = { ...files, ...changed }
+    return checkConfig(gateway, agents, webhooks, env, home.root, schedules)
   }
   return {
     config: configWith({}),

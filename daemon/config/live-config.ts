@@ -257,7 +257,9 @@ export class LiveConfig {
 
 /** All the files as one text; null stands for a file that cannot be read. */
 const readTexts = async (home: Home): Promise<string> => {
-  const paths = ['gateway', 'agents', 'webhooks'].map((name) => join(home.config, `${name}.yaml`))
+  const paths = ['gateway', 'agents', 'webhooks', 'schedules'].map((name) =>
+    join(home.config, `${name}.yaml`),
+  )
   const texts = await Promise.all(
     [...paths, home.env].map((path) => readFile(path, 'utf8').catch(() => null)),
   )

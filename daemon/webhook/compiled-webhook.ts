@@ -57,7 +57,7 @@ export const webhooksByPath = (
   env: NodeJS.ProcessEnv,
 ): ReadonlyMap<string, CompiledWebhook> =>
   new Map(
-    config.webhooks
+    [...config.webhooks, ...config.schedules.map(({ webhook }) => webhook)]
       .filter((webhook) => webhook.enabled)
       .flatMap((webhook) => {
         const scopeHeaders = headerNamesIn(webhook.rules.flatMap(scopePaths))

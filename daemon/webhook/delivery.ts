@@ -42,7 +42,9 @@ export type Delivery = {
   /** One of both: it was sent here, or it was read from the API of its sender. */
   readonly request: IncomingMessage | undefined
   readonly fetched: Buffer | undefined
-  readonly source: 'api' | undefined
+  /** The id of a delivery that has none in its headers and its body. */
+  readonly deliveryId: string | undefined
+  readonly source: EventRecord['source']
   stage: Stage
   size: number
   /** Raw bytes, counted in the budget until they are released. */

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import type { Stage } from '../../shared/api/api.ts'
+import type { EventRecord, Stage } from '../../shared/api/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { type CompiledWebhook, headersNamed } from './compiled-webhook.ts'
 import { type Accepted, addRejected, type Delivery } from './delivery.ts'
@@ -86,6 +86,10 @@ export const acceptDelivery = async (
 export type FetchedDelivery = {
   readonly rawHeaders: readonly string[]
   readonly bytes: Buffer
+  /** Default: the API of its sender. */
+  readonly source?: EventRecord['source']
+  /** The id, if no header has one. */
+  readonly deliveryId?: string
 }
 
 /**
@@ -93,14 +97,18 @@ export type FetchedDelivery = {
  * have the bytes that were signed; all else is as for one that was sent here.
  */
 export const acceptFetched = async (
-  { rawHeaders, bytes }: FetchedDelivery,
+  { rawHeaders, bytes, source = 'api', deliveryId }: FetchedDelivery,
   webhook: CompiledWebhook,
   engine: Engine,
   parts: PipelineParts,
 ): Promise<Accepted> =>
   takeSteps(
     whenFetched,
-    createDelivery(webhook, engine, rawHeaders.map(toOneLine), { fetched: bytes }),
+    createDelivery(webhook, engine, rawHeaders.map(toOneLine), {
+      fetched: bytes,
+      source,
+      deliveryId,
+    }),
     parts,
   )
 
@@ -111,15 +119,16 @@ const createDelivery = (
   webhook: CompiledWebhook,
   engine: Engine,
   rawHeaders: readonly string[],
-  { request, fetched }: Partial<Pick<Delivery, 'request' | 'fetched'>>,
+  given: Partial<Pick<Delivery, 'request' | 'fetched' | 'source' | 'deliveryId'>>,
 ): Delivery => ({
   webhook,
   engine,
   headers: headersNamed(rawHeaders, webhook.headerNames),
   receivedAt: new Date(),
-  request,
-  fetched,
-  source: fetched && 'api',
+  request: given.request,
+  fetched: given.fetched,
+  source: given.source,
+  deliveryId: given.deliveryId,
   stage: 'receive',
   size: 0,
   body: undefined,

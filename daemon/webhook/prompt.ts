@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { Explanation } from '../../shared/api/explain.ts'
 import type { Rule } from '../../shared/config/rule.ts'
 import { DoorwardError } from '../../shared/errors.ts'
-import { formatPath } from '../../shared/paths.ts'
+import { formatPath, type Path } from '../../shared/paths.ts'
 import type { Piece } from '../../shared/liquid.ts'
 import type { ContextName, PromptTemplate, Template } from '../../shared/templates.ts'
 import { textOfValue, valueAt } from '../util/payload-path.ts'
@@ -42,6 +42,7 @@ export const expandPrompt = (
         hasValue = true
         return placeOfContext(String(part[1]), fenceId)
       }
+      if (isOwn(part)) return textOfValue(valueAt(scope, part))
       const text = styled(valueAt(scope, part), style, fenceId)
       hasValue ||= text !== ''
       return text
@@ -64,7 +65,9 @@ export const promptParts = (
             ? { text: part }
             : part[0] === 'context'
               ? { text: '', context: String(part[1]) }
-              : { text: styled(valueAt(scope, part), style, fenceId), from: formatPath(part) },
+              : isOwn(part)
+                ? { text: textOfValue(valueAt(scope, part)) }
+                : { text: styled(valueAt(scope, part), style, fenceId), from: formatPath(part) },
         )
       : template.render(scope, (value, isComposed) => styled(value, style, fenceId, isComposed))
   const hasValue = parts.some(
@@ -74,6 +77,9 @@ export const promptParts = (
     ? [{ text: fenceNotice(fenceId) }, ...parts]
     : parts
 }
+
+/** True for a value of a schedule, which nobody but its owner has written. */
+const isOwn = ([root]: Path): boolean => root === 'schedule'
 
 const styled = (
   value: unknown,

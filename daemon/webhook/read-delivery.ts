@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import type { EventRecord } from '../../shared/api/api.ts'
 import { each, type Path } from '../../shared/paths.ts'
 import type { SignatureForm } from '../../shared/signatures/form.ts'
 import type { SignatureScheme } from '../../shared/signatures/scheme.ts'
@@ -23,6 +24,8 @@ export type EventScope = {
   readonly headers: Readonly<Record<string, string | undefined>>
   readonly webhook: { readonly path: string }
   readonly delivery: { readonly id: string | undefined; readonly received_at: string }
+  /** The name and times of a schedule. */
+  readonly schedule?: unknown
 }
 
 /** A verified delivery, before its body is parsed. */
@@ -33,7 +36,7 @@ export type VerifiedDelivery = {
   readonly body: VerifiedBody
   /** False for a webhook without a secret, and for what was read from the API of the sender. */
   readonly signed: boolean
-  readonly source: 'api' | undefined
+  readonly source: EventRecord['source']
   /** Known already, for a delivery that runs again: its signature is no longer here. */
   readonly deliveryId?: string | undefined
 }
@@ -75,6 +78,7 @@ export const readDelivery = (verified: VerifiedDelivery): ReadDelivery => {
       headers: toScopeHeaders(scopeHeaders, headers),
       webhook: { path },
       delivery: { id: deliveryId, received_at: receivedAt.toISOString() },
+      ...(source === 'schedule' && { schedule: valueAt(payload, ['schedule']) }),
     },
   }
 }

@@ -93,8 +93,8 @@ export const holdFetched = (delivery: Delivery, { budget }: PipelineParts): unde
 }
 
 const setVerified = (delivery: Delivery, body: VerifiedBody, signed: boolean): void => {
-  const { webhook, headers, receivedAt, source } = delivery
-  delivery.verified = { webhook, headers, receivedAt, body, signed, source }
+  const { webhook, headers, receivedAt, source, deliveryId } = delivery
+  delivery.verified = { webhook, headers, receivedAt, body, signed, source, deliveryId }
 }
 
 /** Comes before verification, so that an unverified sender waits like any other. */

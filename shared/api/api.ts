@@ -111,8 +111,8 @@ export const eventSchema = z.strictObject({
   about: aboutSchema.optional(),
   /** True for a valid signature; false when the webhook has no secret. */
   signed: z.boolean().optional(),
-  /** Read from the API of the sender, not sent here; no signature was checked. */
-  source: z.literal('api').optional(),
+  /** Not sent here, so that no signature was checked: read from the API of the sender, or begun by a schedule. */
+  source: z.enum(['api', 'schedule']).optional(),
   /** Bytes of the body. */
   size: z.int().optional(),
   agent: z.string().nullable(),

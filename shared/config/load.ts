@@ -1,4 +1,5 @@
 import { readFile, stat } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { z } from 'zod'
 import { findBudgetFault } from '../agents/budget.ts'
@@ -6,6 +7,8 @@ import { agentSchema } from '../agents/schema.ts'
 import type { StartFailure } from '../client/spawn.ts'
 import { DoorwardError, systemCode } from '../errors.ts'
 import { type Home, systemReason } from '../home/home.ts'
+import { readSchedules, type Schedule } from '../schedules/schedule.ts'
+import { scheduleSchema } from '../schedules/schema.ts'
 import { didYouMean } from '../text.ts'
 import { builtInProviders, parseLogin } from './name-forms.ts'
 import { describeIssue, getValueAt, toProblems, withoutUnknownKeys } from './problems.ts'
@@ -26,6 +29,7 @@ export type Config = {
   readonly gateway: Gateway
   readonly agents: ReadonlyMap<string, Agent>
   readonly webhooks: readonly Webhook[]
+  readonly schedules: readonly Schedule[]
 }
 
 /** `config-invalid` with the problems of all files. */
@@ -61,7 +65,7 @@ export const toStartFailure = (error: DoorwardError): StartFailure => {
   return { code, detail: problem ? formatInHome(problem) : message, ...(about && { about }) }
 }
 
-/** Reads and checks the three files of a home. Throws `ConfigError` with every problem. */
+/** Reads and checks the files of a home. Throws `ConfigError` with every problem. */
 export const loadConfig = async (home: Home, env: NodeJS.ProcessEnv): Promise<Config> => {
   const [gatewayFile, agentsFile] = await Promise.all([
     readConfigFile(home, 'gateway'),
@@ -74,7 +78,17 @@ export const loadConfig = async (home: Home, env: NodeJS.ProcessEnv): Promise<Co
   const webhooksFile = isWorker
     ? readYaml(join(home.config, 'webhooks.yaml'), 'webhooks: []')
     : await readConfigFile(home, 'webhooks')
-  return checkConfig(gatewayFile, agentsFile, webhooksFile, env, home.root)
+  const schedulesFile = await readSchedulesFile(home, isWorker)
+  return checkConfig(gatewayFile, agentsFile, webhooksFile, env, home.root, schedulesFile)
+}
+
+const noSchedules = 'schedules: []'
+
+/** The receiver alone is the clock, and a home of before has no such file. */
+const readSchedulesFile = async (home: Home, isWorker: boolean): Promise<YamlFile> => {
+  const path = join(home.config, 'schedules.yaml')
+  if (isWorker || !existsSync(path)) return readYaml(path, noSchedules)
+  return readConfigFile(home, 'schedules')
 }
 
 const readConfigFile = async (home: Home, name: ConfigName): Promise<YamlFile> => {
@@ -104,6 +118,7 @@ export const checkConfig = (
   webhooksFile: YamlFile,
   env: NodeJS.ProcessEnv,
   homeFolder?: string,
+  schedulesFile = readYaml('schedules.yaml', noSchedules),
 ): Config => {
   const environmentProblems: Problem[] = []
   const override = readPort(env, environmentProblems)
@@ -135,16 +150,29 @@ export const checkConfig = (
     gateway,
     homeFolder,
   })
+  const scheduleProblems: Problem[] = []
+  const schedulesValue = checkShape('schedules', schedulesFile, scheduleProblems)
+  const schedules = readSchedules(
+    parseEach(scheduleSchema, getValueAt(schedulesValue, ['schedules'])),
+    {
+      file: schedulesFile,
+      problems: scheduleProblems,
+      agents,
+      agentNames: agentsFile.isReadable ? keysOf(agentsValue) : undefined,
+      gateway,
+      homeFolder,
+    },
+  )
 
   const problems = [
-    ...[gatewayProblems, agentProblems, webhookProblems].flatMap((list) =>
+    ...[gatewayProblems, agentProblems, webhookProblems, scheduleProblems].flatMap((list) =>
       list.toSorted(comparePositions),
     ),
     ...environmentProblems,
   ]
   if (problems.length > 0 || !gateway) throw new ConfigError(problems)
   const server = { ...gateway.server, port: override ?? gateway.server.port }
-  return { gateway: { ...gateway, server }, agents, webhooks }
+  return { gateway: { ...gateway, server }, agents, webhooks, schedules }
 }
 
 const comparePositions = (a: Problem, b: Problem): number => a.line - b.line || a.column - b.column

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { schedulesFileSchema } from '../schedules/schema.ts'
 import { budgetSchema } from '../agents/budget.ts'
 import { agentSchema } from '../agents/schema.ts'
 import { providerNameForm, scopeForm } from './name-forms.ts'
@@ -271,11 +272,12 @@ export const gatewayFileSchema = z.strictObject({
 export type ProviderEntry = z.output<typeof providerSchema>
 export type Gateway = z.output<typeof gatewayFileSchema>
 
-/** The three files by the names in commands and messages. */
+/** The files by the names in commands and messages. */
 export const fileSchemas = {
   webhooks: webhooksFileSchema,
   agents: agentsFileSchema,
   gateway: gatewayFileSchema,
+  schedules: schedulesFileSchema,
 } as const
 
 export type ConfigName = keyof typeof fileSchemas

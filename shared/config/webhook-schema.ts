@@ -30,7 +30,7 @@ const webhookPath = z
     error: ({ input }) => `not a URL path: ${pathFault(String(input))}`,
   })
 
-const ruleName = z
+export const ruleName = z
   .string()
   .regex(
     /^[A-Za-z0-9][\w.-]{0,63}$/,
@@ -43,7 +43,7 @@ const glob = z.string().regex(/\S/, 'the glob is empty')
 const globs = z.union([glob, z.array(glob).min(1)])
 
 /** What runs for a delivery. */
-const ruleFields = {
+export const ruleFields = {
   on: z
     .union([eventName, z.array(eventName).min(1)])
     .optional()

@@ -53,8 +53,16 @@ export type Webhook = {
 }
 
 /** The rules of all enabled definitions. */
-export const enabledRules = ({ webhooks }: { readonly webhooks: readonly Webhook[] }): Rule[] =>
-  webhooks.filter(({ enabled }) => enabled).flatMap(({ rules }) => rules)
+export const enabledRules = ({
+  webhooks,
+  schedules = [],
+}: {
+  readonly webhooks: readonly Webhook[]
+  readonly schedules?: readonly { readonly webhook: Webhook }[]
+}): Rule[] =>
+  [...webhooks, ...schedules.map(({ webhook }) => webhook)]
+    .filter(({ enabled }) => enabled)
+    .flatMap(({ rules }) => rules)
 
 /** First parts of paths that belong to the local API. */
 export const reservedSegments = [
@@ -70,6 +78,7 @@ export const reservedSegments = [
   'bots',
   'checks',
   'sessions',
+  'schedules',
 ]
 
 /**
@@ -141,7 +150,10 @@ const readWebhook = (
 /** Checks what the signature of a webhook has to do with its rules and its times. */
 const checkScheme = (entry: WebhookEntry, rules: readonly ParsedRule[], at: Report): void => {
   const { signature_scheme: name, signed = '' } = entry
-  const read = headerNamesIn(rules.flatMap(scopePaths)).map((header) => header.toLowerCase())
+  const paths = rules.flatMap(scopePaths)
+  if (paths.some(([root]) => root === 'schedule'))
+    at([], 'only schedules.yaml can have {{schedule.…}}')
+  const read = headerNamesIn(paths).map((header) => header.toLowerCase())
   const { field, headers } = findSignatureHeaders(entry)
   for (const header of headers)
     if (read.includes(header))
@@ -193,7 +205,7 @@ const getFacts = (name: WebhookEntry['signature_scheme']): SignatureScheme =>
  * Checks that a rule has what it needs, and that its fields go together. `placeOf` says where a field is: in
  * the rule, or at its webhook.
  */
-const checkRule = (
+export const checkRule = (
   fields: RuleEntry & Pick<WebhookEntry, 'signature_scheme' | 'source'>,
   parsed: ParsedRule,
   at: Report,

@@ -11,7 +11,7 @@ import { writeFileAtomic } from './files.ts'
 /** The variable with the secret of the sample `webhooks.yaml`. */
 export const sampleSecretName = 'GITHUB_WEBHOOK_SECRET'
 
-const configNames = ['webhooks', 'agents', 'gateway'] as const
+const configNames = ['webhooks', 'agents', 'gateway', 'schedules'] as const
 
 /**
  * Creates a home that a daemon can start on: folders, samples of missing configuration files, JSON Schema

@@ -47,7 +47,17 @@ const callsIn = (line: string): string[][] =>
       return [[...wordsOf(args), ...(whole?.startsWith("'!") ? ['get'] : [])]]
     })
 
-const groups = ['daemon', 'oauth', 'webhook', 'agent', 'events', 'workspace', 'config', 'bot']
+const groups = [
+  'daemon',
+  'oauth',
+  'webhook',
+  'agent',
+  'events',
+  'workspace',
+  'config',
+  'bot',
+  'schedule',
+]
 
 /** The commands of a program, with those of its groups. */
 const commandsOf = (command: Command): Command[] => [
@@ -259,8 +269,12 @@ targets:
       .replace('import gh', 'import gh --yes')
 
   it('do what they say in a home with what their page expects', async () => {
-    const files = ['agents', 'webhooks'].map((name) => join(daemon.home.config, `${name}.yaml`))
-    const fresh = await Promise.all(files.map(async (path) => readFile(path, 'utf8')))
+    const files = ['agents', 'webhooks', 'schedules'].map((name) =>
+      join(daemon.home.config, `${name}.yaml`),
+    )
+    const fresh = await Promise.all(
+      files.map(async (path) => readFile(path, 'utf8').catch(() => 'schedules: []\n')),
+    )
     const faults: (string | undefined)[] = []
     const skipped = new Set<string>()
     let count = 0

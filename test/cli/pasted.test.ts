@@ -16,6 +16,7 @@ type Files = {
   readonly gateway: Values
   readonly agents: { agents: Values }
   readonly webhooks: { webhooks: Entry[] }
+  readonly schedules: { schedules: Values[] }
 }
 
 const reviewPath = '/webhook/github-review'
@@ -36,6 +37,7 @@ const freshHome = async (): Promise<Files> => {
     gateway: (await read('gateway')) as Values,
     agents: (await read('agents')) as Files['agents'],
     webhooks: (await read('webhooks')) as Files['webhooks'],
+    schedules: { schedules: [] },
   }
 }
 
@@ -51,7 +53,8 @@ const merge = (into: Values, added: Values): void => {
 }
 
 /** Puts a block where its page says: an entry into its list, a key into its map, a rule beside the review. */
-const paste = ({ gateway, agents, webhooks }: Files, block: unknown): void => {
+const paste = (files: Files, block: unknown): void => {
+  const { gateway, agents, webhooks, schedules } = files
   const entries = webhooks.webhooks
   if (Array.isArray(block)) {
     const rules = entries.find(({ path }) => path === reviewPath)?.rules ?? []
@@ -60,7 +63,9 @@ const paste = ({ gateway, agents, webhooks }: Files, block: unknown): void => {
   }
   assert.ok(isMap(block))
   const keys = Object.keys(block)
-  if (keys.join() === 'webhooks') paste({ gateway, agents, webhooks }, block['webhooks'])
+  if (keys.join() === 'webhooks') paste(files, block['webhooks'])
+  else if (keys.join() === 'schedules')
+    schedules.schedules.push(...(block['schedules'] as Values[]))
   else if (keys.join() === 'agents') merge(agents, block)
   else if (keys.join() === 'env') merge(agents.agents, { claude: block })
   else if (keys.every((key) => Object.hasOwn(fileSchemas.gateway.shape, key))) merge(gateway, block)
@@ -108,7 +113,14 @@ const fillEnvironment = (all: Files): NodeJS.ProcessEnv => {
 const check = (all: Files): string[] => {
   const env = fillEnvironment(all)
   const file = (name: ConfigName) => readYaml(name, JSON.stringify(all[name]))
-  const config = checkConfig(file('gateway'), file('agents'), file('webhooks'), env)
+  const config = checkConfig(
+    file('gateway'),
+    file('agents'),
+    file('webhooks'),
+    env,
+    undefined,
+    file('schedules'),
+  )
   return collectWarnings(config, env).map(({ code }) => code)
 }
 

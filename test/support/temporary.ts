@@ -16,6 +16,7 @@ export type HomeFiles = {
   readonly webhooks?: string
   readonly agents?: string
   readonly gateway?: string
+  readonly schedules?: string
   /** The `.env` file. */
   readonly env?: string
 }
@@ -32,6 +33,7 @@ export const homeIn = async (folder: string, files: HomeFiles = {}): Promise<Hom
   await write('webhooks', files.webhooks ?? 'webhooks: []\n')
   await write('agents', files.agents ?? 'agents:\n  echo: { kind: echo }\n')
   await write('gateway', files.gateway ?? 'oauth: { callback_port: 0 }\n')
+  if (files.schedules !== undefined) await write('schedules', files.schedules)
   await writeFile(home.env, files.env ?? '', { mode: 0o600 })
   return home
 }

@@ -107,6 +107,7 @@ const notifiedCodes: ReadonlySet<string> = new Set([
   'over-budget',
   'budget-used',
   'deliveries-missed',
+  'schedule-missed',
   'tunnel-down',
   'tunnel-failed',
 ])

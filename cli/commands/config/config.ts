@@ -65,7 +65,7 @@ const expandName = (given: string): string => {
     return parseConfigName(given)
   } catch (error) {
     if (!(error instanceof DoorwardError)) throw error
-    const names = ['webhooks', 'agents', 'gateway', 'env']
+    const names = ['webhooks', 'agents', 'gateway', 'schedules', 'env']
     throw new DoorwardError(error.code, error.message, {
       hint: didYouMean(given, names) ?? `one of ${names.join(', ')}`,
     })
@@ -213,7 +213,7 @@ const count = (number: number, what: string): string =>
 export const printSchema = ({ terminal }: Context, [name = '']: string[]): void =>
   terminal.printJson(toJsonSchema(parseConfigName(name)))
 
-const names: readonly ConfigName[] = ['webhooks', 'agents', 'gateway']
+const names: readonly ConfigName[] = ['webhooks', 'agents', 'gateway', 'schedules']
 
 /** The configuration file that is meant, `.yaml` allowed. Throws `usage` for any other name. */
 export const parseConfigName = (text: string): ConfigName => {

@@ -1,4 +1,6 @@
 import type { CaughtUp, MissedHook } from '../../../shared/api/hooks.ts'
+import type { ScheduleSummary } from '../../../shared/api/schedules.ts'
+import type { Client } from '../../../shared/client/client.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { toPlainLine } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
@@ -33,15 +35,27 @@ export const showMissed = async (
       timeoutMs: limitMs,
     })
     const hooks = answer.hooks.filter((hook) => (path ?? hook.path) === hook.path)
-    if (!run && !skip) return printMissed(hooks, context)
+    const schedules = path === undefined ? await listMissedSchedules(client) : []
+    if (!run && !skip) return printMissed(hooks, schedules, context)
     for (const { repository, problem } of hooks)
       if (problem !== undefined) terminal.say(toPlainLine(`${repository}: ${problem}`))
     const body = { do: run ? 'run' : 'skip', ...(path !== undefined && { path }) }
     const done = await client.post<CaughtUp>('/events/missed', body, { timeoutMs: limitMs })
-    if (terminal.json) return terminal.printJson(done)
-    terminal.print(describe(done))
+    for (const { name } of schedules)
+      if (run)
+        await client.post(`/schedules/${encodeURIComponent(name)}/run`, {}, { timeoutMs: limitMs })
+    if (skip && schedules.length > 0) await client.delete('/schedules/missed')
+    const own = schedules.length
+    const all = run ? { ...done, run: done.run + own } : { ...done, skipped: done.skipped + own }
+    if (terminal.json) return terminal.printJson(all)
+    terminal.print(describe(all))
     if (done.problem !== undefined) terminal.say(toPlainLine(`stopped early: ${done.problem}`))
   })
+}
+
+const listMissedSchedules = async (client: Client): Promise<ScheduleSummary[]> => {
+  const answer = await client.get<{ schedules: ScheduleSummary[] }>('/schedules')
+  return answer.schedules.filter(({ missed }) => missed)
 }
 
 const describe = ({ run, skipped, refused, waiting }: CaughtUp): string => {
@@ -56,8 +70,18 @@ const describe = ({ run, skipped, refused, waiting }: CaughtUp): string => {
 
 const mostShown = 50
 
-const printMissed = (hooks: readonly MissedHook[], { terminal }: Context): void => {
-  if (terminal.json) return terminal.printJson({ hooks })
+const printMissed = (
+  hooks: readonly MissedHook[],
+  schedules: readonly ScheduleSummary[],
+  { terminal }: Context,
+): void => {
+  if (terminal.json) return terminal.printJson({ hooks, schedules })
+  for (const { name, missed } of schedules)
+    terminal.print(
+      `schedule ${name} missed ${missed?.count === 1 ? 'one run' : `${missed?.count} runs`}`,
+    )
+  if (hooks.length === 0 && schedules.length > 0)
+    return terminal.say('run each once: doorward events missed --run; forget them: --skip')
   if (hooks.length === 0)
     return terminal.say(
       'no deliveries are caught up\nhint: doorward webhook connect github OWNER/REPO',

@@ -92,6 +92,7 @@ const getFields = (event: EventDetail, { paint }: Terminal, now: Date): Field[] 
 }
 
 const describeSignature = ({ signed, source }: EventDetail): string | undefined => {
+  if (source === 'schedule') return 'none: begun by a schedule of this machine'
   if (source === 'api') return "none: read from the sender's API with your login"
   return signed === undefined ? undefined : signed ? 'valid' : 'none: no secret is set'
 }

@@ -78,7 +78,7 @@ export const describeSubject = (
     withMore(findSubject(scheme.name, payload), scheme, payload) ??
     toNamed(showEventNames(getEventNames(scheme, headers, payload)))
   // Without a signature a stranger chooses what a click opens.
-  const found = named && !signed && source !== 'api' ? { ...named, url: undefined } : named
+  const found = named && !signed && source === undefined ? { ...named, url: undefined } : named
   const title = rule?.title && toLine(expand(rule.title, scope), widest)
   if (title === undefined || title === '') return found
   return { ...(found ?? { key: title, kind: 'event' }), title }

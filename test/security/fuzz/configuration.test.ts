@@ -6,7 +6,7 @@ import { ConfigError, checkConfig } from '../../../shared/config/load.ts'
 import { readYaml } from '../../../shared/config/yaml.ts'
 import { bytesLike, holds } from '../../support/fuzz/fuzz.ts'
 
-const names = ['gateway', 'agents', 'webhooks'] as const
+const names = ['gateway', 'agents', 'webhooks', 'schedules'] as const
 const samples = names.map((name) =>
   readFileSync(fileURLToPath(new URL(`../../../../config/${name}.yaml`, import.meta.url))),
 )
@@ -20,12 +20,12 @@ describe('any configuration', () => {
       fc.constantFrom(undefined, '', '0', '99999', 'x'),
       (files, port) => {
         const texts = files.map((bytes) => bytes.toString())
-        const [gateway, agents, webhooks] = texts.map((text, place) =>
+        const [gateway, agents, webhooks, schedules] = texts.map((text, place) =>
           readYaml(`${names[place]}.yaml`, text),
         )
-        assert.ok(gateway && agents && webhooks)
+        assert.ok(gateway && agents && webhooks && schedules)
         try {
-          checkConfig(gateway, agents, webhooks, { DOORWARD_PORT: port })
+          checkConfig(gateway, agents, webhooks, { DOORWARD_PORT: port }, undefined, schedules)
         } catch (error) {
           assert.ok(error instanceof ConfigError, String(error))
           assert.ok(error.problems.length > 0)
@@ -38,7 +38,10 @@ describe('any configuration', () => {
             assert.notEqual(reason, '')
           }
           const [, first = ''] = error.message.split('\n')
-          assert.match(first, /^(gateway|agents|webhooks)\.yaml:\d+:\d+ |^environment:1:1 /)
+          assert.match(
+            first,
+            /^(gateway|agents|webhooks|schedules)\.yaml:\d+:\d+ |^environment:1:1 /,
+          )
         }
         assert.equal(Object.hasOwn(Object.prototype, 'a'), false)
       },

@@ -13,6 +13,7 @@ export type Files = {
   readonly gateway?: string
   readonly agents?: string
   readonly webhooks?: string
+  readonly schedules?: string
   readonly env?: NodeJS.ProcessEnv
 }
 
@@ -23,6 +24,7 @@ export const check = ({
   gateway = '',
   agents = twoAgents,
   webhooks = '',
+  schedules = '',
   env = {},
 }: Files): Config =>
   checkConfig(
@@ -30,6 +32,8 @@ export const check = ({
     readYaml('agents.yaml', agents),
     readYaml('webhooks.yaml', webhooks),
     env,
+    undefined,
+    readYaml('schedules.yaml', schedules),
   )
 
 /** The lines a person would read. */

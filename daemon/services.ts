@@ -1,0 +1,121 @@
+import { join } from 'node:path'
+import type { Home } from '../shared/home/home.ts'
+import { configureNetwork } from '../shared/network/outgoing.ts'
+import { createRecordedRun } from './agents/orphans.ts'
+import { moveHooks } from './bots/deliveries.ts'
+import { LiveConfig, type ReadConfig } from './config/live-config.ts'
+import { DaemonFile } from './daemon-file.ts'
+import { createCommentMarks, createLoopGuard } from './delivery/loop-guard.ts'
+import { Listeners } from './http/server.ts'
+import { createEventStream } from './http/sse.ts'
+import { createIntake } from './intake.ts'
+import { Leadership } from './leadership.ts'
+import { getLogLevel, openLog } from './log/log.ts'
+import { Metrics } from './metrics/metrics.ts'
+import type { Predecessor } from './restart/new-process.ts'
+import { Succession } from './restart/succession.ts'
+import { createMemory } from './state.ts'
+import { createEngine } from './webhook/engine.ts'
+import { Workspaces } from './workspace/workspaces.ts'
+import { Spending } from './usage/spending.ts'
+import { UsageLog } from './usage/usage-log.ts'
+import { createDeliveryWaiters } from './webhook/payload-shape.ts'
+import { createRejectionLog } from './webhook/rejection-log.ts'
+import { DayJournal } from './util/day-journal.ts'
+import { KeptPayloads } from './webhook/events/kept-payloads.ts'
+
+/** What is there before any service: a home, and what was read from it. */
+export type StartupInput = {
+  readonly home: Home
+  readonly processEnv: NodeJS.ProcessEnv
+  readonly started: ReadConfig
+  readonly apiToken: string
+  /** The daemon that this one replaces. */
+  readonly predecessor?: Predecessor
+  /** What started this process watches it. */
+  readonly isForeground?: boolean
+}
+
+export type Services = ReturnType<typeof createServices>
+
+/** Nothing listens, refreshes or watches yet. */
+export const createServices = ({ home, processEnv, started, apiToken }: StartupInput) => {
+  const { gateway } = started.config
+  configureNetwork(started.env)
+  const startedAt = new Date()
+  const { log, close: closeLog } = openLog(home, getLogLevel(started.env))
+  const journal = new DayJournal(join(home.run, 'last-day'), log)
+  const memory = createMemory(gateway.events.keep, journal, new UsageLog(home.state, log))
+  const { events } = memory
+  const stream = createEventStream(events)
+  const intake = createIntake(gateway.queue, { home, memory, log, current: () => live.current() })
+  const listeners = new Listeners(gateway.server)
+  const daemonFile = new DaemonFile({ home, startedAt, listeners, server: gateway.server, log })
+  const succession = new Succession()
+  const metrics = new Metrics(events, memory.usage)
+  const settings = { gateway, env: started.env }
+  const reload = () => live.reload()
+  const parts = { home, processEnv, settings, events, log, succession }
+  const leadership = new Leadership({ ...parts, count: metrics.countToken, reload })
+  const marks = createCommentMarks(apiToken)
+  const run = createRecordedRun(home)
+  const workspaces = new Workspaces({ home, run, access: leadership.access })
+  const engineServices = {
+    ...memory,
+    home,
+    queue: intake.queue,
+    access: leadership.access,
+    run,
+    workspaces,
+    marks,
+    log,
+    // After a restart the tray follows the other daemon.
+    hasTray: () => stream.hasTray() || succession.successor() !== undefined,
+  }
+  const configListeners: (() => void)[] = []
+  const live = new LiveConfig(
+    {
+      home,
+      processEnv,
+      compile: (config, env, envWarnings) => createEngine(config, env, envWarnings, engineServices),
+      onChange: async ({ gateway }) => {
+        intake.resize(gateway.queue)
+        events.resize(gateway.events.keep)
+        configureNetwork(live.current().env)
+        leadership.configure({ gateway, env: live.current().env })
+        daemonFile.configure(gateway.server)
+        if (succession.successor()) return
+        for (const listener of configListeners) listener()
+        await daemonFile.tryWrite()
+        void moveHooks(leadership.oauth().bots, live.current().config, log)
+      },
+      events,
+      log,
+    },
+    started,
+  )
+  return {
+    home,
+    startedAt,
+    log,
+    closeLog,
+    memory,
+    journal,
+    payloads: new KeptPayloads(),
+    run,
+    stream,
+    intake,
+    listeners,
+    daemonFile,
+    succession,
+    metrics,
+    leadership,
+    workspaces,
+    live,
+    onConfig: (listener: () => void) => void configListeners.push(listener),
+    loopGuard: createLoopGuard(marks, memory.messages),
+    spending: new Spending(memory.usage, () => live.current().config, events),
+    learners: createDeliveryWaiters(),
+    refusals: createRejectionLog(log),
+  }
+}
