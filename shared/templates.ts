@@ -7,7 +7,7 @@ import { didYouMean } from './text.ts'
 
 /**
  * A parsed template. Its paths begin with `event`, `headers`, `webhook` or `delivery`, in a schedule with `schedule`,
- * and in a prompt also with `context`.
+ * in a prompt also with `context`, and in a workspace also with `pull`.
  */
 export type Template = {
   readonly source: string
@@ -87,6 +87,12 @@ export const parseTemplate = (source: string): Template => parseTemplates(source
 /** The same for the key of a session, which can also read `{{subject.key}}`. Throws `config-invalid`. */
 export const parseSessionKey = (source: string): Template =>
   parseTemplates(source, (text) => (text === 'subject.key' ? ['subject', 'key'] : undefined))
+
+/** The same with `{{pull.head.sha}}` and `{{pull.base.sha}}`, the commits of the pull request of an event. */
+export const parsePullTemplate = (source: string): Template =>
+  parseTemplates(source, (text) => pullPaths.find((path) => formatPath(path) === text))
+
+const pullPaths: readonly Path[] = ['head', 'base'].map((side) => ['pull', side, 'sha'])
 
 /** The names that `{{context.<name>}}` of a prompt reads. */
 export const contextsIn = (prompt: PromptTemplate): ContextName[] =>

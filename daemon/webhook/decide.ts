@@ -1,7 +1,8 @@
 import type { LoopGuard } from '../delivery/loop-guard.ts'
 import type { Spending } from '../usage/spending.ts'
 import type { CompiledRule, CompiledWebhook } from './compiled-webhook.ts'
-import { ofRule, type SeenDeliveries } from './dedupe.ts'
+import type { SeenDeliveries } from './dedupe.ts'
+import { toRuleKey } from './mentions/comment.ts'
 import type { ReadDelivery } from './read-delivery.ts'
 import type { RunBudgets } from './rules/budgets.ts'
 import { chooseRules, isNamed, readEventKinds } from './rules/choose.ts'
@@ -98,7 +99,7 @@ const askRules = (read: ReadDelivery, facts: Facts, nowMs: number): Decision => 
   const outdated: { rule: CompiledRule; why: string }[] = []
   const overspent: { rule: CompiledRule; why: string }[] = []
   for (const rule of rules) {
-    const key = ofRule(read.key, rule.name)
+    const key = toRuleKey(rule, read)
     const before = key && facts.deliveries.eventFor(key, nowMs)
     const why = before === undefined ? findNewer(rule, read, facts) : undefined
     if (before !== undefined) of.push(before)

@@ -49,6 +49,17 @@ export const ofRule = (
 ): DeliveryKey | undefined =>
   key && rule !== undefined ? { ...key, webhook: `${key.webhook} ${rule}` } : key
 
+/** The same for a rule that runs once for each comment: also the comment identifies it, whatever event is about it. */
+export const ofComment = (
+  webhook: string,
+  key: DeliveryKey | undefined,
+  comment: string | undefined,
+): DeliveryKey | undefined => {
+  if (comment === undefined) return key
+  const bodyHash = hash('sha256', comment, 'binary')
+  return key ? { ...key, bodyHash } : { webhook, hash: bodyHash }
+}
+
 type Seen = { readonly eventId: string; readonly atMs: number }
 
 /**

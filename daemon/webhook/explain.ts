@@ -17,6 +17,7 @@ import {
 import { requireBodyOfEvent } from './event-name.ts'
 import { loadMultipart } from './forms.ts'
 import { isMultipart } from './body.ts'
+import { findMentionMiss } from './mentions/comment.ts'
 import { markedPrompt } from './prompt.ts'
 import { formatRate, type RunBudgets } from './rules/budgets.ts'
 import {
@@ -103,7 +104,10 @@ const explainRule = async (
   const left = facts.budgets.left(rule, now)
   return {
     ...(name !== undefined && { rule: name }),
-    matches: findMiss(rule, kinds, scope) === undefined,
+    matches: findMiss(rule, kinds, scope, webhook.scheme.name) === undefined,
+    ...(rule.mention !== undefined && {
+      mention: tryMention(rule.mention, webhook.scheme.name, payload),
+    }),
     ...(on && {
       on: {
         expected: [...on],
@@ -124,6 +128,11 @@ const explainRule = async (
     }),
     targets: await tryTargets(expandEach(rule.targets, scope), made.prompt, tryFile),
   }
+}
+
+const tryMention = (mention: string, scheme: string, payload: unknown) => {
+  const detail = findMentionMiss(mention, scheme, payload)
+  return { expected: `@${mention}`, ...(detail !== undefined && { detail }) }
 }
 
 const tryPrompt = (

@@ -11,6 +11,8 @@ import { DoorwardError } from '../../shared/errors.ts'
 import { formatPath, type Path } from '../../shared/paths.ts'
 import { isFixed, type Template } from '../../shared/templates.ts'
 import type { ResolvedTarget } from '../delivery/sender.ts'
+import { findGithubReply } from '../delivery/targets/github/github.ts'
+import { findGitlabReply } from '../delivery/targets/gitlab/gitlab.ts'
 import { findJiraIssue } from '../delivery/targets/jira.ts'
 import { findLinearIssue } from '../delivery/targets/linear.ts'
 import { findReplyAddress } from '../delivery/targets/slack-reply.ts'
@@ -51,10 +53,14 @@ export const expandEach = (targets: readonly Target[], scope: EventScope): Resol
       default:
         return [
           orInvalid(target.text, () => {
-            const { kind, text, reads } = target
+            const { kind, reads } = target
             const answers = replyKind(target)
-            // The text stays as it is: the address of Slack may be a secret.
-            if (answers) return { text, kind, address: findReply[answers](scope.event) }
+            if (answers) {
+              const address = findReply[answers](scope.event)
+              // The address of Slack may be a secret.
+              const shown = answers === 'github' || answers === 'gitlab' ? address : 'reply'
+              return { text: `${kind}:${shown}`, kind, address }
+            }
             const address = expandAddress(kind, target.address, scope)
             const values = reads && { values: readValues(reads, scope) }
             return { text: `${kind}:${address}`, kind, address, ...values }
@@ -64,6 +70,8 @@ export const expandEach = (targets: readonly Target[], scope: EventScope): Resol
   })
 
 const findReply: Readonly<Record<ReplyKind, (event: unknown) => string>> = {
+  github: findGithubReply,
+  gitlab: findGitlabReply,
   slack: findReplyAddress,
   jira: findJiraIssue,
   linear: findLinearIssue,

@@ -6,7 +6,7 @@ import type { WorkspaceSettings } from '../../shared/config/workspace.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { expandTilde } from '../../shared/home/home.ts'
 import { isFixed, type Template } from '../../shared/templates.ts'
-import { valueAt } from '../util/payload-path.ts'
+import { textAt, valueAt } from '../util/payload-path.ts'
 import type { EventScope } from '../webhook/read-delivery.ts'
 import type { Remote } from './git.ts'
 
@@ -19,6 +19,8 @@ export type WorkspaceRequest = {
   readonly base: string | undefined
   /** The ref under which the server keeps the head of this pull request, also of a fork. */
   readonly pull: string | undefined
+  /** The number of the pull request whose commits GitHub is asked for before: then `ref` or `base` have their places. */
+  readonly asks?: number
   readonly login: string | undefined
   readonly access: 'read' | 'write'
   readonly depth: number | undefined
@@ -28,16 +30,23 @@ export type WorkspaceRequest = {
 export const expandWorkspace = (
   { repo, ref, base, login, access, depth }: WorkspaceSettings,
   scope: EventScope,
-): WorkspaceRequest => ({
-  repo: fill(repo, scope),
-  fixed: getFixed(repo),
-  ref: fill(ref, scope),
-  base: base && fill(base, scope),
-  pull: findPull(scope.event),
-  login,
-  access,
-  depth,
-})
+): WorkspaceRequest => {
+  const named = fill(repo, scope)
+  const commits = findCommits(named, scope.event)
+  const from = { ...scope, pull: toPlaces(commits) }
+  const request = { ref: fill(ref, from), base: base && fill(base, from) }
+  const isOpen = [ref, base].some((part) => part?.parts.some(([root]) => root === 'pull'))
+  return {
+    repo: named,
+    fixed: getFixed(repo),
+    ...request,
+    pull: findPull(scope.event),
+    login,
+    access,
+    depth,
+    ...(isOpen && typeof commits === 'number' && { asks: commits }),
+  }
+}
 
 const getFixed = (repo: Template): WorkspaceRequest['fixed'] => {
   if (isFixed(repo)) return 'all'
@@ -46,7 +55,7 @@ const getFixed = (repo: Template): WorkspaceRequest['fixed'] => {
 
 const maxValueLength = 500
 
-const fill = ({ parts }: Template, scope: EventScope): string =>
+const fill = ({ parts }: Template, scope: object): string =>
   parts
     .map((part) => {
       if (typeof part === 'string') return part
@@ -59,11 +68,67 @@ const fill = ({ parts }: Template, scope: EventScope): string =>
 
 /** GitHub, Gitea and Forgejo: refs/pull; GitLab: refs/merge-requests. */
 const findPull = (event: unknown): string | undefined => {
-  const number = valueAt(event, ['pull_request', 'number'])
+  const isPull = valueAt(event, ['issue', 'pull_request']) !== undefined
+  const number =
+    valueAt(event, ['pull_request', 'number']) ??
+    (isPull ? valueAt(event, ['issue', 'number']) : undefined)
   if (isNumber(number)) return `refs/pull/${number}/head`
   const isMergeRequest = valueAt(event, ['object_kind']) === 'merge_request'
-  const iid = isMergeRequest && valueAt(event, ['object_attributes', 'iid'])
+  const iid =
+    valueAt(event, ['merge_request', 'iid']) ??
+    (isMergeRequest && valueAt(event, ['object_attributes', 'iid']))
   return isNumber(iid) ? `refs/merge-requests/${iid}/head` : undefined
+}
+
+/** The head and the base of a pull request. */
+type PullCommits = { readonly head: string; readonly base: string }
+
+/**
+ * The commits of the pull or merge request of an event: in the payload, or the number by which GitHub is asked, as
+ * the event of a comment names no commit. Undefined for other events, and for those of another repository.
+ */
+const findCommits = (repo: string, event: unknown): PullCommits | number | undefined => {
+  const at = (...path: string[]) => textAt(event, ...path)
+  const name = at('repository', 'full_name') ?? at('project', 'path_with_namespace')
+  if (name === undefined || !isRepository(repo, name)) return undefined
+  const [head, base] = [at('pull_request', 'head', 'sha'), at('pull_request', 'base', 'sha')]
+  if (head !== undefined && base !== undefined) return { head, base }
+  const isMergeRequest = at('object_kind') === 'merge_request'
+  const place = isMergeRequest ? 'object_attributes' : 'merge_request'
+  const [last, target] = [at(place, 'last_commit', 'id'), at(place, 'target_branch')]
+  if (last !== undefined && target !== undefined) return { head: last, base: target }
+  const number = valueAt(event, ['issue', 'number'])
+  const isPull = valueAt(event, ['issue', 'pull_request']) !== undefined
+  return isPull && isNumber(number) ? number : undefined
+}
+
+/** True for the path of a repository, or an address that ends with it. */
+const isRepository = (repo: string, name: string): boolean => {
+  const path = URL.canParse(repo) ? new URL(repo).pathname.slice(1) : repo
+  return path.replace(/\.git$/, '').toLowerCase() === name.toLowerCase()
+}
+
+/** What `{{pull.…}}` stands for: a commit, the default branch, or itself until GitHub is asked. */
+const toPlaces = (commits: PullCommits | number | undefined) => {
+  const toPlace = (side: keyof PullCommits) => {
+    if (commits === undefined) return { sha: defaultBranch }
+    return { sha: typeof commits === 'number' ? placeOf(side) : commits[side] }
+  }
+  return { head: toPlace('head'), base: toPlace('base') }
+}
+
+const placeOf = (side: keyof PullCommits): string => `{{pull.${side}.sha}}`
+
+/** The request with the commits of its pull request, as GitHub names them now: the run keeps to these. */
+export const withCommits = (
+  { asks: _asks, ...request }: WorkspaceRequest,
+  commits: PullCommits,
+): WorkspaceRequest => {
+  const put = (text: string) =>
+    text
+      .replaceAll(placeOf('head'), () => commits.head)
+      .replaceAll(placeOf('base'), () => commits.base)
+  return { ...request, ref: put(request.ref), base: request.base && put(request.base) }
 }
 
 const isNumber = (value: unknown): value is number =>

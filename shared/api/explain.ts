@@ -44,6 +44,8 @@ const ruleExplanationSchema = z.strictObject({
       hint: z.string().optional(),
     }),
   ),
+  /** The name that a comment has to have; `detail` says why this one does not run it. */
+  mention: z.strictObject({ expected: z.string(), detail: z.string().optional() }).optional(),
   prompt: z.string(),
   /** Why the prompt cannot be made of this payload, which refuses the delivery. */
   promptFault: z.string().optional(),

@@ -56,6 +56,8 @@ export type Rule = {
   readonly paths: PathGlobs | undefined
   /** Undefined for the default, which depends on the event. */
   readonly who?: Who
+  /** The name that a comment or message has to have, in lower case and without the at sign. */
+  readonly mention?: string
   /** Bots that may start it nevertheless. */
   readonly allowedBots?: readonly string[]
   /** Undefined for the default, which depends on the event. */
@@ -138,6 +140,7 @@ export const parseRule = (
   entry: Partial<RuleEntry>,
   place: YamlPath,
   context: WebhookContext,
+  scheme?: string,
 ): ParsedRule => {
   const { file, problems, agentNames } = context
   const at = (key: YamlPath, reason: string, hint?: string) =>
@@ -180,7 +183,7 @@ export const parseRule = (
     const key = Array.isArray(deliverTo) ? ['deliver_to', index] : ['deliver_to']
     return attempt(key, () => {
       const { gateway } = context
-      const parsed = parseTarget(text)
+      const parsed = parseTarget(text, scheme)
       const target = gateway ? withReads(parsed, gateway.targets.http) : parsed
       const missing = findMissingSetting(target, context)
       if (missing) at(key, missing.reason, missing.hint)
@@ -344,6 +347,7 @@ export const toRule = (
     ...(entry.check && { check: true }),
     ...(entry.acknowledge !== undefined && { acknowledge: entry.acknowledge }),
     ...(entry.allowed_bots && { allowedBots: entry.allowed_bots }),
+    ...(entry.mention !== undefined && { mention: entry.mention }),
     workspace,
     context,
     contextLimit: entry.context_limit ?? usualContextBytes,

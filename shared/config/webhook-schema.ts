@@ -39,6 +39,9 @@ export const ruleName = z
 
 const eventName = z.string().regex(/^\S+$/, 'not the name of an event')
 
+/** Letters, digits, lines and full stops, with a letter or digit at both ends. */
+const mentionForm = /^@[\p{L}\p{N}](?:[\p{L}\p{N}_.-]{0,98}[\p{L}\p{N}])?$/u
+
 const glob = z.string().regex(/\S/, 'the glob is empty')
 const globs = z.union([glob, z.array(glob).min(1)])
 
@@ -79,11 +82,19 @@ export const ruleFields = {
   allowed_bots: allowedBotsSchema
     .optional()
     .describe('Bots that may start it, where who is not anyone. Default: none.'),
+  mention: z
+    .string()
+    .regex(mentionForm, "not a name such as '@doorward', in quotes, as YAML reserves @")
+    .transform((name) => name.slice(1).toLowerCase())
+    .optional()
+    .describe(
+      'The name by which a comment, review or message has to speak to it, as "@doorward": of GitHub, GitLab, Slack and Telegram. Each comment runs it once. Default: none needed.',
+    ),
   acknowledge: z
     .boolean()
     .optional()
     .describe(
-      'Whether the comment or message that starts it gets 👀 until it has ended: at GitHub, Slack and Telegram. Default: true for comments at GitHub, else false.',
+      'Whether the comment or message that starts it gets 👀 until it has ended: at GitHub, Slack and Telegram. Default: true for comments at GitHub and with mention, else false.',
     ),
   check: z
     .boolean()
@@ -110,7 +121,7 @@ export const ruleFields = {
     .union([z.string(), z.array(z.string()).min(1)])
     .optional()
     .describe(
-      'none, log, notify:desktop, file:<path>, slack:#channel, telegram:<chat>, telegram:<chat>/<topic>, discord:<name>, email:<address>, github:<owner>/<repo>#<number>, github-review:<owner>/<repo>#<N>, github-check:<owner>/<repo>@<sha>, pull-request:<owner>/<repo>, push:<owner>/<repo>#<number>, gitlab:<group>/<project>!<number>, gitlab-review:<group>/<project>!<number>, jira:<issue>, linear:<issue> or http:<name>; a list delivers to each. Default none.',
+      'none, log, notify:desktop, file:<path>, slack:#channel, telegram:<chat>, telegram:<chat>/<topic>, discord:<name>, email:<address>, github:<owner>/<repo>#<number>, github-review:<owner>/<repo>#<N>, github-check:<owner>/<repo>@<sha>, pull-request:<owner>/<repo>, push:<owner>/<repo>#<number>, gitlab:<group>/<project>!<number>, gitlab-review:<group>/<project>!<number>, jira:<issue>, linear:<issue>, http:<name>, or reply, where the event came from; a list delivers to each. Default none.',
     ),
   update: z
     .boolean()
@@ -269,6 +280,7 @@ export const webhookSchema = z
     paths_ignore: ruleFields.paths_ignore,
     who: ruleFields.who,
     allowed_bots: ruleFields.allowed_bots,
+    mention: ruleFields.mention,
     acknowledge: ruleFields.acknowledge,
     check: ruleFields.check,
     workspace: ruleFields.workspace,

@@ -114,12 +114,13 @@ const readWebhook = (
     at(['rules'], 'must not be empty')
   if (entry.source) checkSource(entry.source, entry.signature_scheme, at)
 
-  const shared = parseRule(entry, place, context)
+  const { signature_scheme: scheme } = entry
+  const shared = parseRule(entry, place, context, scheme)
   checkEvents(entry, shared, [], at)
   if (!entry.rules) checkRule(entry, shared, at, () => [])
   const parts = entry.rules?.map((rule, number) => {
     const key = ['rules', number]
-    const own = parseRule(rule, [...place, ...key], context)
+    const own = parseRule(rule, [...place, ...key], context, scheme)
     checkEvents(entry, own, key, at)
     const parsed = { ...shared, ...own }
     const fields = { ...entry, ...rule }
@@ -256,7 +257,7 @@ export const checkRule = (
         'no target of this rule is pull-request:',
         'remove it, or write pull-request:<owner>/<repo> in deliver_to',
       )
-  if (update && !targets.some(({ kind }) => kind === 'github'))
+  if (update && !targets.some((target) => target.kind === 'github' && !replyKind(target)))
     report(
       'update',
       'no target of this rule is github:, whose comments it edits',

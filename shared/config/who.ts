@@ -70,16 +70,30 @@ export const usualWho = (scheme: string, events: readonly string[]): Who =>
     ? 'write'
     : 'anyone'
 
+/** Senders whose comments or messages are searched for a name. */
+const mentioned: readonly string[] = [...roleProviders, 'slack', 'telegram']
+
 /** Checks what the schema cannot. */
 export const checkWho = (
   {
     who,
     allowed_bots: bots,
-  }: { who?: Who | undefined; allowed_bots?: readonly string[] | undefined },
+    mention,
+  }: {
+    who?: Who | undefined
+    allowed_bots?: readonly string[] | undefined
+    mention?: string | undefined
+  },
   scheme: string,
-  report: (field: 'who' | 'allowed_bots', reason: string, hint?: string) => void,
+  report: (field: 'who' | 'allowed_bots' | 'mention', reason: string, hint?: string) => void,
 ): void => {
-  if (bots && who === 'anyone')
+  if (mention !== undefined && !mentioned.includes(scheme))
+    report(
+      'mention',
+      `deliveries with signature_scheme ${scheme} have no comments that could name it`,
+      `it is for ${mentioned.join(', ')}: remove it, or write a filter`,
+    )
+  if (bots && who === 'anyone' && mention === undefined)
     report(
       'allowed_bots',
       'has no effect with who: anyone, where bots may start it too',

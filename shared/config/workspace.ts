@@ -5,6 +5,7 @@ import {
   type ContextName,
   contextsIn,
   isFixed,
+  parsePullTemplate,
   parseTemplate,
   pathsIn,
   type PromptTemplate,
@@ -36,10 +37,16 @@ const unsupported = (what: string) =>
 
 export const workspaceSchema = z.strictObject({
   repo: template.describe('owner/name, an https address, or a path on this machine.'),
-  ref: template.describe('The commit, branch or tag that is checked out.'),
+  ref: template
+    .optional()
+    .describe(
+      'The commit, branch or tag that is checked out. Default: the head of the pull request of the event, else the default branch.',
+    ),
   base: template
     .optional()
-    .describe('What it is compared with; files that steer an agent are taken from it.'),
+    .describe(
+      'What it is compared with; files that steer an agent are taken from it. Default without a ref: the base of the pull request.',
+    ),
   login: z
     .string()
     .refine(isLoginName, 'not a login such as github or github@work')
@@ -125,6 +132,10 @@ export const toPublish = (entry: {
   return given.length === 0 ? undefined : Object.fromEntries(given)
 }
 
+/** Outside a pull request both are the default branch. */
+const pullHead = '{{pull.head.sha}}'
+const pullBase = '{{pull.base.sha}}'
+
 /** Throws `config-invalid`. */
 export const parseWorkspace = (entry: z.output<typeof workspaceSchema>): WorkspaceSettings => {
   const { repo, ref, base, login, access, depth } = entry
@@ -137,10 +148,11 @@ export const parseWorkspace = (entry: z.output<typeof workspaceSchema>): Workspa
     throw new DoorwardError('config-invalid', 'git uses https here, with the token of a login', {
       hint: 'write owner/name, or https://host/owner/name.git',
     })
+  const compared = base ?? (ref === undefined ? pullBase : undefined)
   return {
     repo: parsed,
-    ref: parseTemplate(ref),
-    base: base === undefined ? undefined : parseTemplate(base),
+    ref: parsePullTemplate(ref ?? pullHead),
+    base: compared === undefined ? undefined : parsePullTemplate(compared),
     login,
     access,
     depth,

@@ -45,23 +45,35 @@ const targetForms = [
   'log',
   'notify:desktop',
   'file:<path>',
+  'reply',
   ...sentKinds.map((kind) => `${kind}:…`),
 ] as const
 
 /** Stands for `targets.telegram.me`. An event cannot choose it. */
 export const ownChat = '@me'
 
-/** Stands for where an event of Slack, Jira or Linear came from. */
+/** Stands for where an event came from. */
 const reply = 'reply'
 
-/** The kind of a target that answers where its event came from; these have the name of their `signature_scheme`. */
+/** The kind of a target that answers where its event came from; each has the name of its `signature_scheme`. */
 export const replyKind = (target: Target): ReplyKind | undefined => {
   if (!('address' in target) || target.address.source !== reply) return undefined
   return replyKinds.find((kind) => kind === target.kind)
 }
 
-const replyKinds = ['slack', 'jira', 'linear'] as const
+const replyKinds = ['github', 'gitlab', 'slack', 'jira', 'linear'] as const
 export type ReplyKind = (typeof replyKinds)[number]
+
+/** The target `reply` of a webhook with this `signature_scheme`. Throws `config-invalid`. */
+const toReplyTarget = (scheme: string | undefined): Target => {
+  const kind = replyKinds.find((name) => name === scheme)
+  if (kind !== undefined) return { text: reply, kind, address: parseTemplate(reply) }
+  throw new DoorwardError(
+    'config-invalid',
+    `an event of signature_scheme ${scheme ?? 'hmac'} has no place for a reply`,
+    { hint: `reply is for ${replyKinds.join(', ')}: name a target` },
+  )
+}
 
 /** Addresses that stand for another one; an event cannot choose them. */
 const standIns: Partial<Record<SentKind, string>> = {
@@ -80,8 +92,9 @@ export const withReads = (target: Target, entries: TargetSettings['http']): Targ
   return reads ? { ...target, reads } : target
 }
 
-/** Parses one value of `deliver_to`. Throws `config-invalid` with the valid forms. */
-export const parseTarget = (text: string): Target => {
+/** Parses one value of `deliver_to` of a webhook with this `signature_scheme`. Throws `config-invalid` with the valid forms. */
+export const parseTarget = (text: string, scheme?: string): Target => {
+  if (text === reply) return toReplyTarget(scheme)
   if (text === 'none') return { text, kind: 'none' }
   if (text === 'log') return { text, kind: 'log' }
   if (text === 'notify:desktop') return { text, kind: 'notify' }
@@ -98,7 +111,7 @@ export const parseTarget = (text: string): Target => {
   if (kind !== undefined && text !== kind)
     return { text, kind, address: parseAddress(kind, text, text.slice(kind.length + 1).trim()) }
   const meant =
-    didYouMean(text, ['none', 'log', 'notify:desktop']) ??
+    didYouMean(text, ['none', 'log', 'notify:desktop', reply]) ??
     didYouMean(`${before}:`, ['file:', ...sentKinds.map((name) => `${name}:`)])
   throw new DoorwardError('config-invalid', `unknown target "${text}"`, {
     hint: meant ?? `one of ${targetForms.join(', ')}`,

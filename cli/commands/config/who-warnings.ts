@@ -31,7 +31,7 @@ export const whoWarnings = async (
       .flatMap((rule) =>
         faultAbout({ webhook: path })(
           'who-unknown',
-          `only who has the role ${String(rule.who ?? 'write')} may start it, and no login can ask ${provider} for roles: nobody starts it${rule.who === undefined && !rule.on ? ' by a comment or label' : ''}`,
+          `only who has the role ${String(rule.who ?? 'write')} may start it, and no login can ask ${provider} for roles: nobody starts it${rule.who === undefined && !rule.on && rule.mention === undefined ? ' by a comment or label' : ''}`,
           `doorward oauth login ${provider}, or write who: with a list of names, or anyone`,
         ).map((fault) =>
           toWarning(fault, `webhook ${path}${rule.name === undefined ? '' : ` ${rule.name}`}`),
@@ -41,10 +41,11 @@ export const whoWarnings = async (
 }
 
 const asksRole = (
-  { who, on }: Pick<Rule, 'who' | 'on'>,
+  { who, on, mention }: Pick<Rule, 'who' | 'on' | 'mention'>,
   { scheme }: { readonly scheme: Pick<SignatureScheme, 'name'> } & Pick<Webhook, 'path'>,
 ): boolean => {
   if (who !== undefined) return typeof who === 'string' && who !== 'anyone'
+  if (mention !== undefined) return true
   const events = (on ?? []).map((event) => event.replace(/\.\*$/, ''))
   return usualWho(scheme.name, events) !== 'anyone'
 }

@@ -89,16 +89,17 @@ const printExplanation = (explanation: Explanation, terminal: Terminal): void =>
 }
 
 /** The value with which the delivery is compared. */
-const matchFields = ({ on, filter }: RuleExplanation, terminal: Terminal): Field[] => [
+const matchFields = ({ on, filter, mention }: RuleExplanation, terminal: Terminal): Field[] => [
   ...(on ? [['on', eventCell(on, terminal)] as const] : []),
   ...filter.map((condition, index): Field => [
     index === 0 ? 'filter' : '',
     conditionCell(condition, terminal),
   ]),
-  ...optional(filter.length === 0, [
+  ...optional(filter.length === 0 && !mention, [
     'filter',
     on ? 'none: every such event matches' : 'none: every delivery matches',
   ]),
+  ...(mention ? [['mention', mentionCell(mention, terminal)] as const] : []),
 ]
 
 /** The part that runs, and where its answer goes. */
@@ -155,6 +156,16 @@ const eventCell = (
   styled(
     matches ? 'green' : 'yellow',
     `${matches ? '✓' : '✗'} the event is ${actual ?? 'not named'}, expected ${expected.join(' or ')}`,
+    terminal,
+  )
+
+const mentionCell = (
+  { expected, detail }: NonNullable<RuleExplanation['mention']>,
+  terminal: Terminal,
+): Cell =>
+  styled(
+    detail === undefined ? 'green' : 'yellow',
+    detail === undefined ? `✓ it names ${expected}` : `✗ ${detail}`,
     terminal,
   )
 

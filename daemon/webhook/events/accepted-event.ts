@@ -9,7 +9,8 @@ import { textOfValue } from '../../util/payload-path.ts'
 import { expandWorkspace, type WorkspaceRequest } from '../../workspace/request.ts'
 import { hasBodyToken } from '../read-delivery.ts'
 import type { CompiledRule, CompiledWebhook } from '../compiled-webhook.ts'
-import { type DeliveryKey, ofRule } from '../dedupe.ts'
+import type { DeliveryKey } from '../dedupe.ts'
+import { toRuleKey } from '../mentions/comment.ts'
 import { isForm, isMultipart, type Payload } from '../body.ts'
 import { type ContextRequest, makePrompt } from '../prompt.ts'
 import type { ReadDelivery } from '../read-delivery.ts'
@@ -76,7 +77,7 @@ export const toCounted = ({ webhook, known }: AcceptedEvent): Run => ({
  * run again. Throws `template-failed`, and `body-too-large` for a prompt longer than a string can be.
  */
 export const createEvent = (rule: CompiledRule, read: ReadDelivery): AcceptedEvent => {
-  const { webhook, headers, receivedAt, body, payload, scope, key } = read
+  const { webhook, headers, receivedAt, body, payload, scope } = read
   const coalesced = rule.coalesce && toCoalesced(rule, scope, receivedAt)
   const { prompt, context } = makePrompt(rule, scope)
   return {
@@ -101,7 +102,7 @@ export const createEvent = (rule: CompiledRule, read: ReadDelivery): AcceptedEve
     payload: toEventFile(rule.agent, { body, headers }, payload, webhook.scheme),
     coalesced: typeof coalesced === 'object' ? coalesced : undefined,
     detail: describeWaiting(coalesced),
-    delivery: ofRule(key, rule.name),
+    delivery: toRuleKey(rule, read),
   }
 }
 

@@ -11,6 +11,7 @@ import { toCommitMessage } from '../../delivery/targets/github/pull-request.ts'
 import { type ListChange, requirePaths } from '../../workspace/context/changed-files.ts'
 import { fillContexts } from '../../workspace/context/context.ts'
 import type { AskGithub } from '../../workspace/context/github.ts'
+import { askCommits } from '../../workspace/context/pull.ts'
 import { readHunks } from '../../workspace/context/hunks.ts'
 import { findRepositoryName, type WorkspaceRequest } from '../../workspace/request.ts'
 import { RunClock } from '../../workspace/run-clock.ts'
@@ -70,13 +71,14 @@ export const createAsk =
 const askWithCode = async (
   { prepareWorkspace, askGithub, listChange, invoke, marks }: AskParts,
   asked: Asked,
-  request: WorkspaceRequest,
+  wanted: WorkspaceRequest,
 ): Promise<Answered> => {
   const { id, event, signal } = asked
   const { agentName, agent } = event.webhook
   const clock = new RunClock(agent.timeout, signal)
   let workspace: Workspace | undefined
   try {
+    const request = await askCommits(wanted, askGithub, clock.signal)
     workspace = await prepareWorkspace(request, id, clock.signal, () => clock.begin('checkout'))
     clock.begin('context')
     if (event.paths) await requirePaths(event.paths, workspace, listChange, clock.signal)

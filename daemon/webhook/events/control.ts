@@ -16,6 +16,7 @@ import {
   toEventFile,
 } from './accepted-event.ts'
 import type { KeptPayloads } from './kept-payloads.ts'
+import { toRuleKey } from '../mentions/comment.ts'
 import { readPayload } from '../read-delivery.ts'
 import { readDelivery } from '../read-delivery.ts'
 
@@ -110,7 +111,8 @@ export const runEventAgain = (
     source: event.source,
     deliveryId: event.deliveryId,
   })
-  refuseRedelivered(id, ofRule(read.key, event.rule), deliveries)
+  const key = rule ? toRuleKey(rule, read) : ofRule(read.key, event.rule)
+  refuseRedelivered(id, key, deliveries)
   if (!rule)
     throw notRetryable(
       event.rule === undefined

@@ -1,6 +1,7 @@
 import type { EventName, Rule } from '../../../shared/config/rule.ts'
 import type { SignatureScheme } from '../../../shared/signatures/scheme.ts'
 import { valueAt } from '../../util/payload-path.ts'
+import { findMentionMiss } from '../mentions/comment.ts'
 import { findPathsMiss } from './changes.ts'
 import type { CompiledRule, CompiledWebhook } from '../compiled-webhook.ts'
 import type { EventScope } from '../read-delivery.ts'
@@ -147,15 +148,17 @@ const holdsFor = (value: unknown, { isList, tests }: ValueCondition): boolean =>
 
 /** Why a rule does not match, from the configuration alone: values of the sender are not shown. */
 export const findMiss = (
-  rule: Pick<Rule, 'on' | 'filter' | 'coalesce' | 'paths' | 'workspace'>,
+  rule: Pick<Rule, 'on' | 'filter' | 'coalesce' | 'paths' | 'workspace' | 'mention'>,
   kinds: readonly EventKind[],
   scope: FilterScope,
+  scheme: string,
 ): string | undefined => {
   const { on, filter, coalesce } = rule
   if (on && !isNamed(on, kinds)) return 'its event is not one of on'
   if (isNamed(coalesce?.cancelOn ?? [], kinds)) return 'its event is one of coalesce.cancel_on'
   const mismatch = firstMismatch(scope, filter)
-  return mismatch ? `the filter on ${mismatch.text} does not match` : findPathsMiss(rule, scope)
+  if (mismatch) return `the filter on ${mismatch.text} does not match`
+  return findMentionMiss(rule.mention, scheme, scope.event) ?? findPathsMiss(rule, scope)
 }
 
 const namesEvents = ({ on, coalesce }: Pick<Rule, 'on' | 'coalesce'>): boolean =>
@@ -170,7 +173,7 @@ export const chooseRules = (
   const kinds = rules.some(namesEvents) ? readEventKinds(scheme, headers, scope.event) : []
   const misses: string[] = []
   const chosen = rules.filter((rule) => {
-    const miss = findMiss(rule, kinds, scope)
+    const miss = findMiss(rule, kinds, scope, scheme.name)
     if (miss !== undefined) misses.push(rule.name === undefined ? miss : `${rule.name}: ${miss}`)
     return miss === undefined
   })

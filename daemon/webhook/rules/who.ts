@@ -36,24 +36,27 @@ type Asked = Pick<ReadDelivery, 'headers' | 'payload'> & {
 
 /** Undefined where everyone may start it, or who did is in the list. */
 export const toWhoRequest = (
-  rule: Pick<CompiledRule, 'who' | 'allowedBots' | 'workspace'>,
+  rule: Pick<CompiledRule, 'who' | 'allowedBots' | 'workspace' | 'mention'>,
   { webhook: { scheme, source }, headers, payload }: Asked,
 ): WhoRequest | undefined => {
   const { name: provider } = scheme
   const who = rule.who ?? usualWho(provider, getEventNames(scheme, headers, payload))
-  if (who === 'anyone') return undefined
+  if (who === 'anyone' && rule.mention === undefined) return undefined
   const { places = [], isName = false } = findNames(provider) ?? {}
   const toName = (text: string) => (isName ? text.toLowerCase() : text)
   const person = places
     .map((place) => textOfValue(valueAt(payload, place)))
     .find((text) => /^\S{1,100}$/.test(text))
-  if (person === undefined) return { refused: 'the event does not say who started it' }
+  if (person === undefined)
+    return who === 'anyone' ? undefined : { refused: 'the event does not say who started it' }
   const isIn = (list: readonly string[]) => list.some((one) => toName(one) === toName(person))
   const shown = toPlainLine(person)
   if (isBot(payload, person)) {
     const bots = rule.allowedBots?.flatMap((name) => [name, `${name}[bot]`]) ?? []
     return isIn(bots) ? undefined : { refused: `${shown} is a bot, and none of allowed_bots` }
   }
+  // Programs that answer each other's mentions would never end.
+  if (who === 'anyone') return undefined
   if (typeof who !== 'string')
     return isIn(who) ? undefined : { refused: `${shown} is not one of who` }
   const repository =
@@ -77,6 +80,7 @@ const isBot = (payload: unknown, person: string): boolean =>
   textAt(payload, 'sender', 'type') === 'Bot' ||
   /\[bot\]$|^(?:project|group)_\d+_bot(?:_|\d*$)/.test(person) ||
   textAt(payload, 'event', 'bot_id') !== undefined ||
+  textAt(payload, 'event', 'message', 'bot_id') !== undefined ||
   ['edited_message', 'message', 'callback_query'].some(
     (kind) => valueAt(payload, [kind, 'from', 'is_bot']) === true,
   )

@@ -24,16 +24,17 @@ type Asked = Pick<ReadDelivery, 'headers' | 'payload'> & {
   readonly webhook: Pick<ReadDelivery['webhook'], 'scheme' | 'source'>
 }
 
-/** `acknowledge`, by default where a comment at GitHub started it; undefined where there is nothing to mark. */
+/** `acknowledge`, by default where a comment at GitHub or a mention started it; undefined where there is nothing to mark. */
 export const toSeenRequest = (
-  { acknowledge, workspace }: Pick<CompiledRule, 'acknowledge' | 'workspace'>,
+  { acknowledge, workspace, mention }: Pick<CompiledRule, 'acknowledge' | 'workspace' | 'mention'>,
   { webhook: { scheme, source }, headers, payload }: Asked,
 ): SeenRequest | undefined => {
   const isComment =
-    scheme.name === 'github' &&
-    getEventNames(scheme, headers, payload).some((name) =>
-      /^(?:issue_comment|pull_request_review_comment)\.created$/.test(name),
-    )
+    mention !== undefined ||
+    (scheme.name === 'github' &&
+      getEventNames(scheme, headers, payload).some((name) =>
+        /^(?:issue_comment|pull_request_review_comment)\.created$/.test(name),
+      ))
   if (!(acknowledge ?? isComment)) return undefined
   const isAsked = acknowledge === true
   if (scheme.name === 'github') {

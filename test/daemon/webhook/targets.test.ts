@@ -131,7 +131,7 @@ describe('expandAddress', () => {
 
 describe('expandTargets', () => {
   const targets = ['log', 'none', 'file:{{event.a}}.md', 'notify:desktop', 'file:b.md'].map(
-    parseTarget,
+    (text) => parseTarget(text),
   )
 
   it('keeps the order, leaves none out and names the file as it will be', () => {

@@ -91,9 +91,14 @@ export type GithubServer = Pick<TargetServer, 'origin' | 'requests' | 'next' | '
   readonly details: readonly [route: string, body: unknown][]
   /** The commits of branches, by their names. */
   readonly commits: Map<string, string>
+  /** The roles of people in acme/door. */
+  readonly roles: Map<string, string>
+  /** The answers in threads of reviews, with the number of the comment that they answer. */
+  readonly replies: { readonly to: number; readonly body: string }[]
   /** The pull request #7 of acme/door. */
   readonly pull: {
     head: string
+    base?: string
     files: File[]
     ref?: string
     /** Of its branch: a fork has another. */
@@ -135,6 +140,8 @@ export const startGithubServer = async ({
   const pageOf = (path: string): string => `http://${host}/acme/door/${path}`
   let host = ''
   const commits = new Map<string, string>()
+  const roles = new Map<string, string>()
+  const replies: GithubServer['replies'] = []
   const answer = ({ method, path, fields }: Recorded): readonly [number, unknown] => {
     const url = new URL(path, 'http://loopback')
     const [, route = ''] = /^\/api\/v3\/repos\/acme\/door(\/.*)?$/.exec(url.pathname) ?? []
@@ -192,7 +199,7 @@ export const startGithubServer = async ({
               ref: pull.ref,
               repo: { full_name: pull.repository ?? 'acme/door' },
             },
-            base: { ref: 'main', repo: { default_branch: 'main' } },
+            base: { ref: 'main', sha: pull.base, repo: { default_branch: 'main' } },
           },
         ]
       case 'GET /pulls/7/files':
@@ -205,7 +212,10 @@ export const startGithubServer = async ({
           }),
         )
       case 'GET /pulls/7/comments':
-        return page(threads.map(({ body, path, user }) => ({ body, path, user })).toReversed())
+        return page([
+          ...replies.map(({ body }) => ({ body })),
+          ...threads.map(({ body, path, user }) => ({ body, path, user })).toReversed(),
+        ])
       case 'POST /pulls/7/reviews':
         return postReview(fields)
       case 'GET /issues/7/comments':
@@ -249,6 +259,16 @@ export const startGithubServer = async ({
     if (changed) {
       changed.body = checked(fields as CommentBody, Object.keys(commentKeys)).body
       return [200, { number: Number(pullNumber), html_url: pageOf(`pull/${pullNumber}`) }]
+    }
+    const [, login = ''] = /^GET \/collaborators\/([^/]+)\/permission$/.exec(asked) ?? []
+    const role_name = roles.get(decodeURIComponent(login))
+    if (role_name !== undefined) return [200, { permission: role_name, role_name }]
+    const [, first] = /^POST \/pulls\/7\/comments\/(\d+)\/replies$/.exec(asked) ?? []
+    // 404 is a comment that was deleted.
+    if (first !== undefined && first !== '404') {
+      const { body } = checked(fields as CommentBody, Object.keys(commentKeys))
+      replies.push({ to: Number(first), body })
+      return [201, { id: 900, html_url: pageOf('pull/7#discussion_r900') }]
     }
     const [, id] = /^PATCH \/issues\/comments\/(\d+)$/.exec(asked) ?? []
     const comment = comments.find((one) => String(one.id) === id)
@@ -316,6 +336,8 @@ export const startGithubServer = async ({
     pulls,
     details,
     commits,
+    roles,
+    replies,
     pull,
   }
 }

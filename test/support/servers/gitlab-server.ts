@@ -72,6 +72,8 @@ export const startGitlabServer = async (): Promise<GitlabServer> => {
       [200, items.slice(((page ?? 1) - 1) * (size ?? 20), (page ?? 1) * (size ?? 20))] as const
     if (pathname === '/api/v4/user') return [200, account]
     if (recorded.method === 'PUT') return change(pathname.replace(merge, ''), recorded)
+    const [, thread] = /\/discussions\/([0-9a-f]+)\/notes$/.exec(pathname) ?? []
+    if (thread !== undefined && notes.some(({ id }) => nameOf(id) === thread)) return take(recorded)
     switch (`${recorded.method} ${pathname.replace(merge, '')}`) {
       case 'GET ':
         return [200, { iid: 7, diff_refs: refs }]

@@ -39,6 +39,7 @@ targets: { github: { api_url: "${git.origin}/api/v3" } }
       // A fork's branch is not in the repository: only this ref is.
       const head = await git.push(files, { to: 'refs/pull/7/head' })
       github.pull.head = head
+      github.pull.base = base
       const names = await git.git('diff', '--name-only', base, head)
       github.pull.files.length = 0
       for (const filename of names.split('\n')) {

@@ -1,4 +1,6 @@
-import { textAt } from '../../../util/payload-path.ts'
+import { DoorwardError } from '../../../../shared/errors.ts'
+import { isAddress } from '../../../../shared/targets/schema.ts'
+import { textAt, textOfValue, valueAt } from '../../../util/payload-path.ts'
 import { DeliveryError, TokenRefused, asReadOnly } from '../../delivery-error.ts'
 import { toStatusError, requestTarget, type TargetResponse } from '../../request.ts'
 import type { CommentMarks } from '../../loop-guard.ts'
@@ -25,17 +27,27 @@ export const createGitlab = (
 ): Sender => ({
   isIdempotent: true,
   send: async ({ address, text, part, reply }, attempt) => {
-    const [, project = '', sign = '', number = ''] = /^(.*)([!#])(\d+)$/.exec(address) ?? []
+    const [, project = '', sign = '', number = '', thread] =
+      /^(.*)([!#])(\d+)(?:\/([0-9a-f]+))?$/.exec(address) ?? []
     const kind = sign === '!' ? 'merge_requests' : 'issues'
-    const url = `${apiUrl}/projects/${encodeURIComponent(project)}/${kind}/${number}/notes`
+    const item = `${apiUrl}/projects/${encodeURIComponent(project)}/${kind}/${number}`
+    const url = `${item}/notes`
     const mark = marks.markFor(reply.eventId, part, text)
     return withToken(token, async (accessToken) => {
       const request = createGitlabRequest(accessToken, attempt)
       const isSame = (body: string) => body.startsWith(mark)
       if (attempt.mayHaveArrived && (await findNote(url, request, isSame)))
         return 'an earlier attempt had arrived'
-      const response = await request(url, { body: marks.toBody(mark, text) })
+      const body = { body: marks.toBody(mark, text) }
+      // docs.gitlab.com/api/discussions: a single comment becomes a thread by an answer.
+      const answer =
+        thread === undefined
+          ? undefined
+          : await request(`${item}/discussions/${thread}/notes`, body, [404])
+      const isGone = answer?.status === 404
+      const response = answer && !isGone ? answer : await request(url, body)
       return {
+        ...(isGone && { note: 'the comment was deleted: answered as a new one' }),
         made: toNote('comment', response.json['id'], `${project}/-/${kind}/${number}`, apiUrl),
       }
     })
@@ -47,6 +59,28 @@ export const createGitlab = (
       createGitlabRequest(accessToken, asking)(`${apiUrl}/user`),
     ),
 })
+
+/** Where an event of GitLab came from: the merge request or issue, or the discussion of a comment. Throws `target-invalid`. */
+export const findGitlabReply = (payload: unknown): string => {
+  const at = (...path: string[]) => textOfValue(valueAt(payload, path))
+  const kind = at('object_kind')
+  const type = kind === 'note' ? at('object_attributes', 'noteable_type') : kind
+  const isItem = kind !== 'note' && kind !== 'pipeline'
+  const number = isItem
+    ? at('object_attributes', 'iid')
+    : at('merge_request', 'iid') || at('issue', 'iid')
+  const isIssue = ['Issue', 'issue', 'work_item', 'incident'].includes(type)
+  const address = `${at('project', 'path_with_namespace')}${isIssue ? '#' : '!'}${number}`
+  const isKnown = isIssue || ['MergeRequest', 'merge_request', 'pipeline'].includes(type)
+  if (!isKnown || !isAddress('gitlab', address))
+    throw new DoorwardError(
+      'target-invalid',
+      'this event of GitLab is about no issue or merge request',
+      { hint: 'name one: gitlab:<group>/<project>!<number>' },
+    )
+  const thread = at('object_attributes', 'discussion_id')
+  return /^[0-9a-f]{8,64}$/.test(thread) ? `${address}/${thread}` : address
+}
 
 /** A note that was made on a merge request or issue: GitLab gives its number, and no address. */
 export const toNote = (what: string, id: unknown, item: string, apiUrl: string): Sent['made'] => {
