@@ -87,15 +87,8 @@ export const createDaemon = (input: StartupInput): Daemon => {
   const catchUp = createCatchUp(services, shutdown.signal)
   const scheduler = createScheduler(services, shutdown.signal)
   services.onConfig(() => scheduler.tick())
-  const createHandlers = createRequestHandlers(services, {
-    apiToken,
-    catchUp,
-    scheduler,
-    hooks,
-    tunnel,
-    restarter,
-    shutdown,
-  })
+  const control = { apiToken, catchUp, scheduler, hooks, tunnel, restarter, shutdown }
+  const createHandlers = createRequestHandlers(services, control)
   const answer = (): void => listeners.answer(createHandlers())
 
   predecessor?.follow({
@@ -123,6 +116,7 @@ export const createDaemon = (input: StartupInput): Daemon => {
       noteStart(services, predecessor ? 'restarted' : 'started')
       await predecessor?.serving({ url, publicUrl, startedAt: services.startedAt.toISOString() })
       intake.queue.resume()
+      services.approvals.resume()
       await catchUp.start()
       await scheduler.start()
       await tunnel.resume()
@@ -217,12 +211,19 @@ const createRequestHandlers = (
   }
 }
 
-const createEventControls = ({ live, memory, payloads, intake }: Services): EventControls => {
+const createEventControls = ({
+  live,
+  memory,
+  payloads,
+  approvals,
+  intake,
+}: Services): EventControls => {
   const { events, kept, deliveries } = memory
   return {
     retry: (id) => retryEvent(id, live.current(), events, kept, deliveries, payloads),
     runAgain: (id) => runEventAgain(id, live.current(), { events, deliveries, payloads }),
-    cancel: (id) => cancelEvent(id, { events, queue: intake.queue }),
+    cancel: (id) => cancelEvent(id, { events, queue: intake.queue, approvals }),
+    approvals,
   }
 }
 

@@ -1,7 +1,14 @@
 import type { Router, RouterContext } from '@koa/router'
 import { z } from 'zod'
 import { connectHookSchema, catchUpSchema } from '../shared/api/hooks.ts'
-import { type AgentPrompt, type Restarted, usageGroups } from '../shared/api/api.ts'
+import {
+  againSchema,
+  type AgentPrompt,
+  approveSchema,
+  rejectSchema,
+  type Restarted,
+  usageGroups,
+} from '../shared/api/api.ts'
 import { eventStates } from '../shared/event-states.ts'
 import { tunnelPrograms } from '../shared/api/tunnel.ts'
 import { DoorwardError } from '../shared/errors.ts'
@@ -68,7 +75,7 @@ export const apiRoutes = (parts: RouteParts): Router => {
 
 const addEventRoutes = (
   router: Router,
-  { status, stream, retry, runAgain, cancel }: RouteParts,
+  { status, stream, retry, runAgain, cancel, approvals }: RouteParts,
 ): void => {
   const { catchUp } = status
   const { events } = status.memory
@@ -114,8 +121,37 @@ const addEventRoutes = (
     ctx.body = (again ? runAgain : retry)(events.resolve(String(ctx.params['id'])))
     ctx.status = 202
   })
+  addApprovalRoutes(router, status, approvals)
   router.post('/events/:id/cancel', (ctx) => {
     ctx.body = cancel(events.resolve(String(ctx.params['id'])))
+    ctx.status = 202
+  })
+}
+
+/** The owner answers. Whoever has the bearer token is the owner. */
+const addApprovalRoutes = (
+  router: Router,
+  { memory: { events } }: StatusParts,
+  approvals: RouteParts['approvals'],
+): void => {
+  const idIn = (ctx: RouterContext) => events.resolve(String(ctx.params['id']))
+  const byOwner = (where = 'api') => ({ by: 'owner', where })
+  router.post('/events/:id/approve', async (ctx) => {
+    const { without, where } = await readJsonBody(ctx, approveSchema)
+    ctx.body = await approvals.approve(idIn(ctx), byOwner(where), without)
+    ctx.status = 202
+  })
+  router.post('/events/:id/reject', async (ctx) => {
+    const { where } = await readJsonBody(ctx, rejectSchema)
+    ctx.body = await approvals.reject(idIn(ctx), byOwner(where))
+  })
+  router.post('/events/:id/again', async (ctx) => {
+    const { remark, where } = await readJsonBody(ctx, againSchema)
+    ctx.body = await approvals.again(idIn(ctx), byOwner(where), remark)
+    ctx.status = 202
+  })
+  router.post('/events/:id/deliver', async (ctx) => {
+    ctx.body = await approvals.deliver(idIn(ctx))
     ctx.status = 202
   })
 }

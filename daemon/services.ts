@@ -15,6 +15,7 @@ import { Metrics } from './metrics/metrics.ts'
 import type { Predecessor } from './restart/new-process.ts'
 import { Succession } from './restart/succession.ts'
 import { createMemory } from './state.ts'
+import { Approvals } from './webhook/approvals/approvals.ts'
 import { createEngine } from './webhook/engine.ts'
 import { Workspaces } from './workspace/workspaces.ts'
 import { Spending } from './usage/spending.ts'
@@ -54,24 +55,22 @@ export const createServices = ({ home, processEnv, started, apiToken }: StartupI
   const succession = new Succession()
   const metrics = new Metrics(events, memory.usage)
   const settings = { gateway, env: started.env }
-  const reload = () => live.reload()
   const parts = { home, processEnv, settings, events, log, succession }
+  const reload = () => live.reload()
   const leadership = new Leadership({ ...parts, count: metrics.countToken, reload })
+  const { access } = leadership
   const marks = createCommentMarks(apiToken)
   const run = createRecordedRun(home)
-  const workspaces = new Workspaces({ home, run, access: leadership.access })
+  const workspaces = new Workspaces({ home, run, access })
+  const shared = { home, access, run, workspaces, marks, log }
   const engineServices = {
     ...memory,
-    home,
+    ...shared,
     queue: intake.queue,
-    access: leadership.access,
-    run,
-    workspaces,
-    marks,
-    log,
     // After a restart the tray follows the other daemon.
     hasTray: () => stream.hasTray() || succession.successor() !== undefined,
   }
+  const payloads = new KeptPayloads()
   const configListeners: (() => void)[] = []
   const live = new LiveConfig(
     {
@@ -101,7 +100,8 @@ export const createServices = ({ home, processEnv, started, apiToken }: StartupI
     closeLog,
     memory,
     journal,
-    payloads: new KeptPayloads(),
+    payloads,
+    approvals: new Approvals({ ...memory, payloads, current: live.current, succession, log }),
     run,
     stream,
     intake,

@@ -12,6 +12,7 @@ import type { Predecessor } from './restart/new-process.ts'
 import type { Succession, Successor } from './restart/succession.ts'
 import { nameMainProcess, type StandIn, standIn } from './restart/supervisor.ts'
 import type { DeliveryWaiters } from './webhook/payload-shape.ts'
+import type { Approvals } from './webhook/approvals/approvals.ts'
 import type { Tunnel } from './tunnel/tunnel.ts'
 import type { RejectionLog } from './webhook/rejection-log.ts'
 
@@ -28,6 +29,7 @@ type ShutdownParts = {
   readonly listeners: Pick<Listeners, 'leave' | 'cut' | 'close'>
   readonly daemonFile: Pick<DaemonFile, 'remove'>
   readonly stream: Pick<EventStream, 'hint' | 'close'>
+  readonly approvals: Pick<Approvals, 'close' | 'release'>
   readonly tunnel: Pick<Tunnel, 'close' | 'release'>
   readonly learners: Pick<DeliveryWaiters, 'close'>
   readonly refusals: Pick<RejectionLog, 'close'>
@@ -127,6 +129,7 @@ export class Shutdown {
     // First: from here on every new connection goes to the other process.
     const left = this.#parts.listeners.leave(leaveLimitMs)
     this.#parts.tunnel.release()
+    this.#parts.approvals.release()
     this.#parts.learners.close()
     this.#parts.stream.close()
     const isWatched = isForeground || !(await nameMainProcess(successor.pid, processEnv))
@@ -158,6 +161,7 @@ export class Shutdown {
     this.#parts.stream.hint()
     await this.#parts.live.close()
     await drained
+    this.#parts.approvals.close()
     const isLost = (id: string) => ['failed', 'dropped'].includes(events.record(id)?.state ?? '')
     if (this.#parts.isForeground) printLost(open.filter(({ id }) => isLost(id)).length)
     await Promise.all([leadership.close(), intake.queue.close(), this.#parts.tunnel.close()])

@@ -17,6 +17,7 @@ import type { Intake } from './intake.ts'
 import type { Scheduler } from './schedules/scheduler.ts'
 import type { Shutdown } from './shutdown.ts'
 import type { Spending } from './usage/spending.ts'
+import type { Approvals } from './webhook/approvals/approvals.ts'
 import type { Memory } from './state.ts'
 import { summarize } from './webhook/compiled-webhook.ts'
 
@@ -34,6 +35,7 @@ export type StatusParts = {
   readonly oauth: OAuth
   readonly shutdown: Shutdown
   readonly spending: Spending
+  readonly approvals: Approvals
 }
 
 /** Each webhook of the current configuration, without its secret. */
@@ -62,6 +64,7 @@ export const buildStatus = async (parts: StatusParts): Promise<Status> => {
   const publicUrl = daemonFile.publicUrl()
   const { program, state, arrivedAt, problems } = parts.tunnel.status()
   const lastRun = events.lastRun()
+  const approvals = parts.approvals.list()
   const { agentFaults = [], broker, machines } = queue.machines?.() ?? {}
   return {
     version,
@@ -71,6 +74,7 @@ export const buildStatus = async (parts: StatusParts): Promise<Status> => {
     ...(program && { tunnel: { program, state, ...(arrivedAt !== undefined && { arrivedAt }) } }),
     ...(parts.shutdown.signal.aborted && { stopping: true }),
     queue: { ...queue.counts(), bytes: budget.used() },
+    ...(approvals.length > 0 && { approvals }),
     timings: await parts.metrics.timings(),
     ...(broker && { broker, machines }),
     providers,

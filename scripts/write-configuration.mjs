@@ -112,8 +112,8 @@ const webhooksPart = () => {
   const { properties, $defs } = toJsonSchema('webhooks')
   const { items } = properties.webhooks
   const tests = $defs.filter.additionalProperties.anyOf.at(-1)
-  const { workspace, commit, pull_request, source, budget } = items.properties
-  const maps = { workspace, commit, pull_request, source, budget }
+  const { workspace, commit, pull_request, source, budget, approve } = items.properties
+  const maps = { workspace, commit, pull_request, source, budget, approve }
   for (const [name, { description }] of Object.entries(maps))
     items.properties[name] = { type: 'object', description }
   return `## webhooks.yaml
@@ -133,7 +133,7 @@ ${tableOf(commit)}
 \`pull_request\` is a map of:
 
 ${tableOf(pull_request)}
-\`budget\` is a map with the keys of [that in gateway.yaml](#budget).
+\`budget\` is a map with the keys of [that in gateway.yaml](#budget); \`approve\` is \`true\`, \`false\`, or a map with [those there](#approve).
 
 \`source\` is a map of the following; \`doorward webhook connect\` writes it:
 
@@ -193,7 +193,10 @@ ${parts.join('\n')}`
 
 const gatewayPart = () => {
   const parts = []
-  const add = (path, schema) => {
+  const add = (path, given) => {
+    // Of `true` or a map, the map.
+    const map = given.anyOf?.find(isGroup)
+    const schema = map ? { ...map, description: given.description } : given
     const words = schema.description ? `${escaped(schema.description)}\n\n` : ''
     if (isGroup(schema)) {
       const table = tableOf(schema)

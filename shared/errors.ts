@@ -50,6 +50,8 @@ export const errorStatuses = {
   'schedule-not-found': 404,
   'schedule-failed': 502,
   skipped: 409,
+  'event-not-waiting': 409,
+  'approval-mismatch': 409,
   'workspace-invalid': 422,
   'paths-unmatched': 422,
   'not-allowed': 403,

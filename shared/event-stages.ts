@@ -114,7 +114,14 @@ export const currentStage: Partial<Record<EventState, TimedStage>> = {
   accepted: 'queue',
   queued: 'queue',
   running: 'agent',
+  waiting: 'deliver',
   delivering: 'deliver',
+}
+
+const toNow: Partial<Record<EventState, string>> = {
+  accepted: 'waiting',
+  queued: 'waiting',
+  waiting: 'waiting for approval',
 }
 
 const timedRow = (
@@ -126,7 +133,7 @@ const timedRow = (
   const time = ms === undefined ? {} : { ms }
   const at = currentStage[state]
   if (at !== undefined) {
-    if (at === own) return { name, state: 'now', note: own === 'queue' ? 'waiting' : 'running' }
+    if (at === own) return { name, state: 'now', note: toNow[state] ?? 'running' }
     const isOver = order.indexOf(own) < order.indexOf(at)
     return isOver ? { name, state: 'done', ...time } : { name, state: 'ahead', note: 'not yet' }
   }

@@ -8,6 +8,7 @@ export const eventStates = [
   'accepted',
   'queued',
   'running',
+  'waiting',
   'delivering',
   'done',
   'filtered',
@@ -15,6 +16,8 @@ export const eventStates = [
   'rejected',
   'failed',
   'dropped',
+  'declined',
+  'expired',
 ] as const
 
 /** The stages of a delivery, in their order. */

@@ -174,6 +174,7 @@ const marks: Readonly<Record<EventRecord['state'], string>> = {
   accepted: '○',
   queued: '○',
   running: '●',
+  waiting: '?',
   delivering: '●',
   done: '✓',
   failed: '!',
@@ -181,6 +182,8 @@ const marks: Readonly<Record<EventRecord['state'], string>> = {
   rejected: '×',
   filtered: '–',
   duplicate: '–',
+  declined: '–',
+  expired: '!',
 }
 
 const eventLine = (event: EventRecord, view: View): string =>

@@ -71,8 +71,12 @@ const events: Values = async ({ client }, path) => {
   const now = new Date()
   return answer.events
     .filter(({ state, kind }) => {
-      if (path.at(-1) === 'cancel') return kind === 'webhook' && !isFinished(state)
-      return path.at(-1) !== 'retry' || state === 'failed' || state === 'dropped'
+      const command = path.at(-1)
+      if (command === 'deliver') return state === 'done'
+      if (command === 'approve' || command === 'reject' || command === 'again')
+        return state === 'waiting'
+      if (command === 'cancel') return kind === 'webhook' && !isFinished(state)
+      return command !== 'retry' || state === 'expired' || state === 'failed' || state === 'dropped'
     })
     .map(({ id, state, webhook, rule, kind, receivedAt }) => ({
       value: id,
@@ -115,6 +119,10 @@ const special: Readonly<Record<string, Values | Directive>> = {
   'schedule run name': schedules,
   'schedule pause name': schedules,
   'schedule resume name': schedules,
+  'events approve id': events,
+  'events reject id': events,
+  'events again id': events,
+  'events deliver id': events,
   'webhook connect sender': async () =>
     named((await import('../../shared/config/source.ts')).sourceProviders),
   // A path that exists cannot be added.

@@ -166,6 +166,35 @@ export const addEventsCommands = (events: Command): void => {
     )
     .argument('<id>')
     .action(run(async () => (await import('./events/control.ts')).cancelEvent))
+  addApprovalCommands(events)
+}
+
+const addApprovalCommands = (events: Command): void => {
+  events
+    .command('approve')
+    .description('send the answer of an event that waits for an approval')
+    .argument('<id>')
+    .option('--without <numbers>', 'leave these comments out, as 1,3; repeatable', listed)
+    .option('--wait', 'wait until it is finished and print the answer')
+    .action(run(async () => (await import('./events/approve.ts')).approveEvent))
+  events
+    .command('reject')
+    .description('do not send the answer of an event that waits for an approval')
+    .argument('<id>')
+    .action(run(async () => (await import('./events/approve.ts')).rejectEvent))
+  events
+    .command('again')
+    .description('run the agent of an event that waits for an approval once more, with your words')
+    .argument('<id>')
+    .option('--remark <text>', 'what the agent should do otherwise; at most 4000 characters')
+    .option('--wait', 'wait until it has ended')
+    .action(run(async () => (await import('./events/approve.ts')).againEvent))
+  events
+    .command('deliver')
+    .description('send the answer of a dry run after all')
+    .argument('<id>')
+    .option('--wait', 'wait until it is finished and print the answer')
+    .action(run(async () => (await import('./events/approve.ts')).deliverEvent))
 }
 
 /** The commands of `doorward workspace`. */

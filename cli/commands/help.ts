@@ -109,6 +109,7 @@ export const helpTopics = {
   fixes: 'an agent that opens a pull request with a fix',
   usage: 'what runs cost, in tokens and money',
   schedules: 'what runs at a time, without a webhook',
+  approval: 'what you see, and say yes to, before an answer leaves',
   workspaces: 'the code that an agent sees',
   targets: 'where answers go',
   providers: 'an OAuth client of your own, at each provider',

@@ -63,7 +63,7 @@ const section = (title: string, lines: readonly string[], { paint }: Page): stri
   lines.length === 0 ? [] : ['', paint('bold', title), ...lines]
 
 const aboutDaemon = (status: Status, now: Date, { columns, paint }: Page): string[] => {
-  const { version, url, publicUrl, queue, startedAt } = status
+  const { version, url, publicUrl, queue, startedAt, approvals = [] } = status
   const since = `up for ${formatDuration(now.getTime() - Date.parse(startedAt))}, since ${moment(startedAt, now)}`
   const waiting = `${queue.running} running, ${queue.waiting} waiting`
   const ending = endingWords(status)
@@ -79,6 +79,14 @@ const aboutDaemon = (status: Status, now: Date, { columns, paint }: Page): strin
     ...(status.tunnel ? row('tunnel', tunnelWords(status.tunnel, now), columns, 2) : []),
     ...(ending === undefined ? [] : row('ending', ending, columns, 2)),
     ...row('queue', waiting, columns, 2),
+    ...(approvals.length > 0
+      ? row(
+          'approvals',
+          `${approvals.length} waiting for you: ${asInvoked('doorward events --state waiting')}`,
+          columns,
+          2,
+        )
+      : []),
     ...(status.broker ? row('broker', describeBroker(status.broker), columns, 2) : []),
   ]
 }

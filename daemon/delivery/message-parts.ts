@@ -7,7 +7,7 @@ import { retry, type RetryOptions, type RetryRules, retryRules } from './retry.t
 import type { AgentReply, Sender, Sent } from './sender.ts'
 import { BoundedMap } from '../util/collections.ts'
 
-type RemoteTarget = {
+export type RemoteTarget = {
   readonly text: string
   readonly kind: SentKind
   readonly address: string
@@ -65,7 +65,11 @@ export const createPartsSender =
     return { note: notes.size === 0 ? undefined : [...notes].join('; '), made }
   }
 
-const toText = ({ kind, address }: RemoteTarget, { text, code, title }: AgentReply): string => {
+/** The words of a reply for a target, before they are cut into messages. */
+export const toText = (
+  { kind, address }: RemoteTarget,
+  { text, code, title }: AgentReply,
+): string => {
   // In a thread its first message says what it is about.
   if (kind === 'slack' && title !== undefined && !address.includes('/'))
     return `${toBoldLine(title)}\n\n${text}`

@@ -132,6 +132,11 @@ export type Sender = {
     address: string,
     asking: Asking,
   ) => Promise<{ readonly headers: IncomingHttpHeaders } | undefined>
+  /**
+   * The exact text that `send` would send, made by the same code and without asking anyone. By default the parts of
+   * the message.
+   */
+  readonly preview?: (message: Omit<Message, 'part'>) => string | Promise<string>
   /** Undefined where a variable has its token. */
   readonly needs?: NeededToken | undefined
 }

@@ -7,6 +7,7 @@ import { isOtherUser, userOfPeer } from '../../shared/network/tcp-table.ts'
 import type { EventStore } from '../events/event-store.ts'
 import { exactRouter, type RenderedPage } from '../http/body.ts'
 import { refuseForeign } from '../http/guard.ts'
+import type { Approvals } from '../webhook/approvals/approvals.ts'
 import type { Log } from '../log/log.ts'
 import { loadCallbackPage } from '../oauth/login/callback-page.ts'
 import {
@@ -35,6 +36,7 @@ export type EventControls = {
   /** Runs the payload of an event once more, as the webhook is now. */
   readonly runAgain: (id: string) => EventRecord
   readonly cancel: (id: string) => EventRecord
+  readonly approvals: Approvals
 }
 
 type EventPageParts = EventControls & {

@@ -54,6 +54,7 @@ export const newRecord = (id: string, receivedAt: string, fields: EventFields): 
   sandbox: fields.sandbox,
   usage: fields.usage,
   links: fields.links,
+  approval: fields.approval,
   resultPreview: fields.resultPreview,
 })
 
@@ -84,10 +85,13 @@ export const isFinal = (state: EventState): boolean => {
     case 'filtered':
     case 'duplicate':
     case 'rejected':
+    case 'declined':
+    case 'expired':
       return true
     case 'accepted':
     case 'queued':
     case 'running':
+    case 'waiting':
     case 'delivering':
       return false
   }
@@ -104,6 +108,8 @@ export const newEventId = (): string => {
 export type Detail = {
   readonly prompt?: string
   readonly result?: string
+  /** The text for each target, in their order. */
+  readonly previews?: readonly string[]
   /** The prompt with its contexts, where it has some. Only `EventStore.agentPrompt` shows it. */
   readonly asked?: string
 }
@@ -113,6 +119,7 @@ export type EventWithTexts = {
   readonly record: EventRecord
   prompt: string | undefined
   result: string | undefined
+  previews: readonly string[] | undefined
   asked: string | undefined
 }
 
@@ -137,15 +144,16 @@ export class EventTexts<Event extends EventWithTexts> {
   }
 
   /** Sets the given texts. A prompt begins a run, which has no answer yet. */
-  set(event: Event, { prompt, result, asked }: Detail): void {
+  set(event: Event, { prompt, result, previews, asked }: Detail): void {
     this.#characters -= countCharacters(event)
     if (prompt !== undefined) {
       event.prompt = prompt
-      event.result = undefined
+      event.result = event.previews = undefined
       this.#forgetAsked(event)
     }
     if (asked !== undefined) this.#keepAsked(event, asked)
     if (result !== undefined) event.result = result
+    if (previews !== undefined) event.previews = previews
     this.#characters += countCharacters(event)
     while (this.#characters > maxCharacters) {
       const oldest = this.#finished.first()
@@ -168,7 +176,7 @@ export class EventTexts<Event extends EventWithTexts> {
     if (this.#finished.first() === event) this.#finished.shift()
     else if (hasTexts(event)) this.#finished.remove(event)
     this.#characters -= countCharacters(event)
-    event.prompt = event.result = undefined
+    event.prompt = event.result = event.previews = undefined
     this.#forgetAsked(event)
     this.#onForget(event)
   }
@@ -204,11 +212,12 @@ export const toDetail = ({ prompt, result }: EventWithTexts): Detail => ({
 /** All texts, for another process. */
 export const toWholeDetail = (event: EventWithTexts): Detail => ({
   ...toDetail(event),
+  ...(event.previews && { previews: event.previews }),
   ...(event.asked === undefined ? {} : { asked: event.asked }),
 })
 
 const hasTexts = ({ prompt, result }: EventWithTexts): boolean =>
   prompt !== undefined || result !== undefined
 
-const countCharacters = ({ prompt, result }: EventWithTexts): number =>
-  (prompt?.length ?? 0) + (result?.length ?? 0)
+const countCharacters = ({ prompt, result, previews = [] }: EventWithTexts): number =>
+  previews.reduce((sum, { length }) => sum + length, (prompt?.length ?? 0) + (result?.length ?? 0))

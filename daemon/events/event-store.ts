@@ -137,7 +137,10 @@ export class EventStore {
 
   get(id: string): EventDetail | undefined {
     const stored = this.#events.get(id)
-    return stored && { ...plainRecord(stored.record), ...toDetail(stored) }
+    if (!stored) return undefined
+    const { previews, record } = stored
+    const shown = previews && { targets: withPreviews(record.targets, previews) }
+    return { ...plainRecord(record), ...shown, ...toDetail(stored) }
   }
 
   /** All texts of an event, for another process. */
@@ -251,7 +254,7 @@ export class EventStore {
 
   #store(record: FullRecord, detail?: Detail): Stored {
     const ring = getRing(record)
-    const texts = { prompt: undefined, result: undefined, asked: undefined }
+    const texts = { prompt: undefined, result: undefined, previews: undefined, asked: undefined }
     const stored: Stored = { record, ring, sequence: 0, ...texts }
     this.#events.set(record.id, stored)
     if (detail) this.#texts.set(stored, detail)
@@ -308,6 +311,12 @@ export class EventStore {
     this.#failed.remove(stored.record.id)
   }
 }
+
+const withPreviews = (targets: EventRecord['targets'], previews: readonly string[]) =>
+  targets.map((target, place) => {
+    const preview = target.state === 'done' ? undefined : previews[place]
+    return preview === undefined ? target : { ...target, preview }
+  })
 
 /** For an id that no event in memory has, or more than one. */
 export const eventNotFound = (what = 'there is no such event in memory') =>

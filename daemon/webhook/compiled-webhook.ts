@@ -11,6 +11,7 @@ import {
 } from '../../shared/signatures/scheme.ts'
 import { headerNamesIn } from '../../shared/templates.ts'
 import type { EventStore } from '../events/event-store.ts'
+import { type Leaving, toLeaving } from './approvals/leaving.ts'
 import { isEventHeader, isOwnEventHeader } from './event-name.ts'
 import type { SignatureHeaders } from './signatures/header.ts'
 import { handshakeMethods } from './senders/handshakes-unsigned.ts'
@@ -43,6 +44,8 @@ export type CompiledRule = Rule &
   Pick<SignatureScheme, 'hasUpdatedAt'> & {
     /** What a run of it may cost, beside the budget of its agent. */
     readonly runLimit?: Budget['run']
+    /** Holds its answers back from their targets; undefined where they leave at once. */
+    readonly leaving?: Leaving
   }
 
 export type KnownSecrets = {
@@ -64,7 +67,7 @@ export const webhooksByPath = (
         const headerNames = listHeaderNames(webhook.scheme, scopeHeaders)
         const ready: CompiledWebhook = {
           ...webhook,
-          rules: compileRules(webhook, config),
+          rules: compileRules(webhook, config, env),
           verifier: createVerifier(webhook, env, config),
           hasUnsignedPost: handshakeMethods(webhook.scheme).includes('POST'),
           maxBodyBytes: config.gateway.server.body_limit,
@@ -83,14 +86,17 @@ export const webhooksByPath = (
 const compileRules = (
   { path, scheme: { hasUpdatedAt }, rules }: Webhook,
   { gateway }: Config,
+  env: NodeJS.ProcessEnv,
 ): CompiledWebhook['rules'] =>
   rules.map((rule) => {
     const runLimit = toRunLimit([rule.budget, gateway.budget])
+    const leaving = toLeaving(rule, gateway, env)
     return {
       ...rule,
       path,
       ...(hasUpdatedAt && { hasUpdatedAt }),
       ...(runLimit && { runLimit }),
+      ...(leaving && { leaving }),
     }
   })
 

@@ -10,6 +10,7 @@ import { Attempts } from '../delivery/changes/attempts.ts'
 import { createDeliver, createSenders, type Senders } from '../delivery/deliver.ts'
 import type { CommentMarks, OwnMessages } from '../delivery/loop-guard.ts'
 import type { Progress } from '../delivery/message-parts.ts'
+import { createPreview, type Preview } from '../delivery/preview.ts'
 import { loadMail } from '../delivery/targets/smtp.ts'
 import type { Tokens } from '../oauth/dependencies.ts'
 import { createRequireRole, type RequireRole } from '../sender-apis/roles.ts'
@@ -50,7 +51,15 @@ export type Engine = {
 /** What all engines of a daemon share: a change of the configuration does not replace it. */
 export type EngineServices = Omit<
   RunEventParts,
-  'invoke' | 'deliver' | 'prepareWorkspace' | 'askGithub' | 'listChange' | 'requireRole' | 'signs'
+  | 'invoke'
+  | 'deliver'
+  | 'preview'
+  | 'leavingOf'
+  | 'prepareWorkspace'
+  | 'askGithub'
+  | 'listChange'
+  | 'requireRole'
+  | 'signs'
 > & {
   readonly home: Home
   /** Runs the programs of agents. */
@@ -92,6 +101,8 @@ export const createEngine = (
     attempts: new Attempts(join(home.run, 'attempts')),
   }
   const deliver = createDeliver({ ...senderParts, homeFolder, progress, log, hasTray })
+  const preview: Preview = async (target, reply) =>
+    createPreview(createSenders(senderParts))(target, reply)
   const askGithub = createAskGithub(config.gateway, env, access)
   const askParts = {
     askGithub,
@@ -124,6 +135,9 @@ export const createEngine = (
       ...parts,
       ...askParts,
       deliver,
+      preview,
+      leavingOf: ({ webhook, known }) =>
+        byPath.get(webhook.path)?.rules.find(({ name }) => name === known.rule)?.leaving,
       signs,
     }),
     signs,

@@ -47,11 +47,13 @@ export type Stage = (typeof stages)[number]
 
 const targetResultSchema = z.strictObject({
   target: z.string(),
-  state: z.enum(['waiting', 'done', 'failed']),
+  state: z.enum(['waiting', 'done', 'failed', 'previewed']),
   attempts: z.int(),
   /** Why it failed; the event has the code of the first failed target. */
   code: z.string().optional(),
   detail: z.string().optional(),
+  /** The exact text for it, in `GET /events/:id` while that is in memory and nothing was sent. */
+  preview: z.string().optional(),
 })
 export type TargetResult = z.infer<typeof targetResultSchema>
 
@@ -92,6 +94,36 @@ export const runInputSchema = z.strictObject({
 })
 export type RunInput = z.infer<typeof runInputSchema>
 
+/** The question to the owner before an answer leaves, and its answer. */
+const approvalSchema = z.strictObject({
+  state: z.enum(['waiting', 'approved', 'declined', 'expired']),
+  /** SHA-256 over what would be sent where, in hex. */
+  digest: z.string(),
+  askedAt: z.iso.datetime(),
+  expiresAt: z.iso.datetime(),
+  /** `owner`, or the id of a person at `where`. */
+  by: z.string().optional(),
+  /** `cli`, `page`, `desktop`, `api`, `check`, or a chat such as `slack:#ops`. */
+  where: z.string().optional(),
+  /** The owner's words for the run after this answer. */
+  remark: z.string().optional(),
+})
+export type Approval = z.infer<typeof approvalSchema>
+
+/** The program through which the owner answers. */
+const answeredFrom = z.enum(['cli', 'desktop']).optional()
+/** Bodies of `POST /events/:id/approve`, `/reject` and `/again`. */
+export const approveSchema = z.strictObject({
+  /** Comments of a review that are left out, by their place in the answer, from 0. */
+  without: z.array(z.int().min(0)).max(1000).optional(),
+  where: answeredFrom,
+})
+export const rejectSchema = z.strictObject({ where: answeredFrom })
+export const againSchema = z.strictObject({
+  remark: z.string().regex(/\S/, 'is empty').max(4000, 'has more than 4000 characters'),
+  where: answeredFrom,
+})
+
 /** One event in lists and the stream. */
 export const eventSchema = z.strictObject({
   id: z.string(),
@@ -128,6 +160,7 @@ export const eventSchema = z.strictObject({
   targets: z.array(targetResultSchema),
   ...runInputSchema.shape,
   links: z.array(eventPageSchema).optional(),
+  approval: approvalSchema.optional(),
   /** The beginning of the answer, without control characters. */
   resultPreview: z.string().optional(),
 })
@@ -270,6 +303,8 @@ export const statusSchema = z.strictObject({
   /** True while it stops: it finishes accepted events and accepts no new ones. */
   stopping: z.literal(true).optional(),
   queue: z.strictObject({ waiting: z.int(), running: z.int(), bytes: z.int() }),
+  /** Events that wait for an approval, the oldest first. */
+  approvals: z.array(eventSchema).optional(),
   timings: timingsSchema.optional(),
   broker: brokerSchema.optional(),
   machines: z.array(machineSchema).optional(),

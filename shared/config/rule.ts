@@ -89,6 +89,10 @@ export type Rule = {
   /** What its runs may cost. */
   readonly budget?: Budget
   readonly acceptsRisk: boolean
+  /** Nothing is delivered. */
+  readonly dryRun?: boolean
+  /** As written; undefined for what gateway.yaml says. */
+  readonly approve?: RuleEntry['approve']
 }
 
 export type Coalesce = {
@@ -361,6 +365,8 @@ export const toRule = (
     maxRuns: entry.max_runs,
     ...(entry.budget && { budget: entry.budget }),
     acceptsRisk: entry.accept_risk ?? false,
+    ...(entry.dry_run && { dryRun: true }),
+    ...(entry.approve !== undefined && { approve: entry.approve }),
   }
 }
 

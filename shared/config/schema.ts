@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { schedulesFileSchema } from '../schedules/schema.ts'
 import { budgetSchema } from '../agents/budget.ts'
 import { agentSchema } from '../agents/schema.ts'
+import { approveSchema } from '../approve/approve.ts'
 import { providerNameForm, scopeForm } from './name-forms.ts'
 import { targetsSchema } from '../targets/schema.ts'
 import { duration, environmentName, machineRole, secureBaseUrl, secureUrl, size } from './values.ts'
@@ -246,6 +247,11 @@ export const gatewayFileSchema = z.strictObject({
   budget: budgetSchema
     .optional()
     .describe('What all runs together may cost: a map of run, day or month. Default: no limit.'),
+  approve: approveSchema
+    .optional()
+    .describe(
+      'Whether you are asked before an answer of any rule leaves this machine; what a rule says wins. Default false.',
+    ),
   workspaces: z
     .strictObject({
       max_size: size(

@@ -14,6 +14,8 @@ import {
   wantsSandbox,
 } from '../agents/tools.ts'
 import { valueConditions } from '../filter/conditions.ts'
+import { approveWarnings } from '../approve/warnings.ts'
+import { needsApproval, toApprove } from '../approve/approve.ts'
 import { listSecrets } from './environment.ts'
 import type { Config } from './load.ts'
 import { builtInProviders } from './name-forms.ts'
@@ -54,6 +56,7 @@ export const collectWarnings = (config: Config, env: NodeJS.ProcessEnv): Warning
     ...[...keyFaults(facts), ...targetFaults(config, env)].map((fault) => toWarning(fault)),
     ...providerWarnings(config),
     ...riskWarnings(config),
+    ...approveWarnings(config),
     ...networkWarnings(env),
   ]
 }
@@ -154,7 +157,12 @@ export const riskWarnings = (config: Config, bare: ReadonlySet<string> = new Set
     .filter(({ enabled }) => enabled)
     .flatMap(({ path, rules }) =>
       rules.flatMap((rule) => {
-        const warnings = riskWarning(describeRule(path, rule), rule, bare)
+        const approve = toApprove(rule.approve, config.gateway.approve)
+        // You see what leaves before it does.
+        const isSeen = ({ kind }: Rule['targets'][number]) =>
+          rule.dryRun === true || (approve !== undefined && needsApproval(approve, kind))
+        const unseen = { ...rule, targets: rule.targets.filter((target) => !isSeen(target)) }
+        const warnings = riskWarning(describeRule(path, rule), unseen, bare)
         const about = { webhook: path, agent: rule.agentName }
         return warnings.map((warning) => ({ ...warning, about }))
       }),

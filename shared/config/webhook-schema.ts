@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { budgetSchema } from '../agents/budget.ts'
+import { approveSchema } from '../approve/approve.ts'
 import { pathFault } from '../errors.ts'
 import { filterSchema } from '../filter/conditions.ts'
 import { contextNames } from '../templates.ts'
@@ -163,6 +164,17 @@ export const ruleFields = {
     ),
   commit: commitSchema.optional().describe('Who makes the commit of pull-request: and push:.'),
   pull_request: pullRequestSchema.optional().describe('What pull-request: opens it with.'),
+  dry_run: z
+    .boolean()
+    .optional()
+    .describe(
+      'With true, nothing is delivered: each event shows the exact text that its targets would get, and events deliver sends it after all. Default false.',
+    ),
+  approve: approveSchema
+    .optional()
+    .describe(
+      'Whether you are asked before an answer leaves this machine: true, or a map of by, who, when and timeout. Default: as in gateway.yaml.',
+    ),
   event_text: z
     .enum(['fenced', 'plain'])
     .optional()
@@ -309,6 +321,8 @@ export const webhookSchema = z
       .describe(
         'Limit of accepted deliveries, as 10/s, 60/min or 1000/h; GitHub, GitLab and Sentry do not retry what exceeds it. Default: none.',
       ),
+    dry_run: ruleFields.dry_run,
+    approve: ruleFields.approve,
     event_text: ruleFields.event_text,
     max_value_length: ruleFields.max_value_length,
     title: ruleFields.title,

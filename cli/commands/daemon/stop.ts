@@ -31,12 +31,15 @@ export const stopRunning = async (context: Context): Promise<number | undefined>
   const { pid } = client.daemon
   const lost: EventRecord[] = []
   try {
-    const { queue } = await client.get<Status>('/status')
+    const { queue, approvals = [] } = await client.get<Status>('/status')
     const signal = interruptSignal()
-    if (queue.running + queue.waiting > 0) await collectLost(client, signal, lost)
+    if (queue.running + queue.waiting + approvals.length > 0)
+      await collectLost(client, signal, lost)
     await client.post('/daemon/shutdown')
     if (queue.running + queue.waiting > 0)
       terminal.say(`waiting for ${queue.running} running and ${queue.waiting} waiting events`)
+    if (approvals.length > 0)
+      terminal.say(`lost with the stop: ${approvals.length} answers that wait for an approval`)
     await waitForProcessExit(pid, { pause: async (ms) => pause(ms, signal) })
   } catch (error) {
     if (!(await hasExited(error, pid))) throw error

@@ -17,6 +17,7 @@ const marks: Readonly<Record<EventState, readonly [string, Style]>> = {
   accepted: ['○', 'cyan'],
   queued: ['○', 'cyan'],
   running: ['●', 'cyan'],
+  waiting: ['?', 'yellow'],
   delivering: ['●', 'cyan'],
   done: ['✓', 'green'],
   filtered: ['-', 'gray'],
@@ -24,6 +25,8 @@ const marks: Readonly<Record<EventState, readonly [string, Style]>> = {
   rejected: ['✗', 'yellow'],
   failed: ['✗', 'red'],
   dropped: ['✗', 'red'],
+  declined: ['-', 'gray'],
+  expired: ['✗', 'yellow'],
 }
 
 /** Every state that an event can be in. */
@@ -31,7 +34,7 @@ export const eventStates = Object.keys(marks) as readonly EventState[]
 
 /** True for a final state. */
 export const isFinished = (state: EventState): boolean =>
-  !['accepted', 'queued', 'running', 'delivering'].includes(state)
+  !['accepted', 'queued', 'running', 'waiting', 'delivering'].includes(state)
 
 const eventHeader = ['ID', 'TIME', 'STATE', 'WHAT', 'RULE', 'TOOK', 'COST']
 const whatPlace = eventHeader.indexOf('WHAT')
@@ -161,6 +164,7 @@ export const nextStep = ({
   prompt,
   about,
   machine,
+  targets,
 }: EventDetail): string | undefined => {
   if (kind !== 'webhook') return undefined
   if (state === 'duplicate' && about?.event !== undefined)
@@ -169,10 +173,15 @@ export const nextStep = ({
     return code === 'signature-invalid'
       ? 'fix what the reason names, then deliver it again from the sender'
       : 'nothing was run; deliver it again from the sender'
-  if (state !== 'failed' && state !== 'dropped') return undefined
+  if (state === 'waiting')
+    return `to send it: doorward events approve ${id}; or events reject, or events again --remark`
+  if (state === 'done' && targets.some((target) => target.state === 'previewed'))
+    return `to send it after all: doorward events deliver ${id}`
+  if (state !== 'failed' && state !== 'dropped' && state !== 'expired') return undefined
   if (prompt === undefined)
     return 'its prompt is no longer in memory: deliver it again from the sender'
   const retry = `doorward events retry ${id}`
+  if (code === 'approval-mismatch') return `to run it as its rule is now: ${retry} --again`
   if (code === 'workspace-ref-not-found')
     return `a retry cannot fetch it: a newer event brings what is there now; if the rule names a wrong ref, change it, then: ${retry} --again`
   if (code !== 'needs-login' && code !== 'not-logged-in') return retry

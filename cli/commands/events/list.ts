@@ -7,6 +7,18 @@ import { type EventFilter, eventLines, parseState } from './format.ts'
 import { knownWebhook } from '../../daemon-client/webhooks.ts'
 import { withDaemon } from '../../daemon-client/ensure.ts'
 
+const commands = [
+  'show',
+  'open',
+  'retry',
+  'missed',
+  'cancel',
+  'approve',
+  'reject',
+  'again',
+  'deliver',
+]
+
 export type EventsOptions = {
   readonly follow?: boolean
   readonly webhook?: string
@@ -27,9 +39,7 @@ export const listEvents = async (
     })
   if (command !== undefined)
     throw new DoorwardError('usage', `unknown command 'events ${command}'`, {
-      hint:
-        didYouMean(command, ['show', 'open', 'retry', 'missed', 'cancel']) ??
-        'doorward events --help',
+      hint: didYouMean(command, commands) ?? 'doorward events --help',
     })
   const { terminal } = context
   const state = options.state === undefined ? undefined : parseState(options.state)

@@ -9,7 +9,7 @@ import {
   toStages,
   describeTargetState,
 } from '../../../shared/event-stages.ts'
-import { formatDuration, formatLocalTime, toPlainText } from '../../../shared/text.ts'
+import { formatDuration, formatLocalTime, toPlainLine, toPlainText } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
 import { withDaemon } from '../../daemon-client/ensure.ts'
 import { fromNow } from '../../terminal/format.ts'
@@ -46,6 +46,9 @@ export const showEvent = async (
     printSection(event.state === 'filtered' ? 'token' : 'answer', toPlainText(result), terminal)
   else if (resultPreview !== undefined)
     printSection('answer (only its beginning is in memory)', toPlainText(resultPreview), terminal)
+  for (const { target, state, preview } of event.targets)
+    if (preview !== undefined && (state === 'previewed' || event.state === 'waiting'))
+      printSection(`would be sent to ${toPlainLine(target)}`, toPlainText(preview), terminal)
   const hint = nextStep(event)
   if (hint !== undefined) terminal.say(`hint: ${hint}`)
 }
@@ -87,8 +90,19 @@ const getFields = (event: EventDetail, { paint }: Terminal, now: Date): Field[] 
       'target',
       targetText(result, describeTargetState(event, result)),
     ]),
+    ...optional('approval', describeApproval(event, now)),
     ...(event.links ?? []).map(({ what, url }): Field => ['made', `${what}: ${url}`]),
   ]
+}
+
+/** `waiting, expires in 23 h`, `approved by owner (cli)` */
+const describeApproval = ({ approval }: EventDetail, now: Date): string | undefined => {
+  if (!approval) return undefined
+  const { state, by, where, expiresAt, digest, remark } = approval
+  const who = by === undefined ? '' : ` by ${by}${where === undefined ? '' : ` (${where})`}`
+  const until = state === 'waiting' ? `, expires ${fromNow(expiresAt, now)}` : ''
+  const words = remark === undefined ? '' : `, after your remark: ${remark}`
+  return toPlainLine(`${state}${who}${until}, sha256 ${digest.slice(0, 12)}${words}`)
 }
 
 const describeSignature = ({ signed, source }: EventDetail): string | undefined => {

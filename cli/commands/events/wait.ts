@@ -78,6 +78,7 @@ export const waitForEvent = async (
 
 /** `running claude`, `delivering to slack:#reviews`. */
 const describeProgress = ({ state, agent, targets }: EventRecord): string => {
+  if (state === 'waiting') return 'waiting for an approval'
   if (state === 'running') return toPlainLine(`running ${agent ?? ''}`)
   if (state !== 'delivering') return state === 'accepted' ? 'queued' : state
   const waiting = targets.filter((target) => target.state === 'waiting')

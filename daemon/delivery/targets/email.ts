@@ -4,7 +4,7 @@ import { DeliveryError, asReadOnly, TokenRefused } from '../delivery-error.ts'
 import { toStatusError, requestTarget, type TargetResponse } from '../request.ts'
 import type { Asking, Attempt, Sender } from '../sender.ts'
 import { needsOf, readVariable, type TokenSource, withToken } from '../token.ts'
-import { composeMail, type Mail, sendBySmtp } from './smtp.ts'
+import { composeMail, type Mail, sendBySmtp, toWords } from './smtp.ts'
 
 /**
  * Mail through the owner's server, or through Gmail with the google login. All attempts have the same
@@ -20,6 +20,10 @@ export const createEmail = (
   token: TokenSource,
 ): Sender => ({
   isIdempotent: smtpUrlEnv === undefined,
+  preview: (message) => {
+    const { subject, text } = toWords(message)
+    return `To: ${message.address}\nSubject: ${subject}\n\n${text}`
+  },
   send: async (message, attempt) => {
     const mail = await composeMail(message, from)
     if (smtpUrlEnv === undefined) return sendMailByGmail(mail, attempt, apiUrl, token)

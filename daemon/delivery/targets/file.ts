@@ -18,11 +18,11 @@ const { O_APPEND, O_CREAT, O_WRONLY, O_NOFOLLOW, O_NONBLOCK, W_OK, X_OK } = cons
  */
 export const appendToFile = async (
   path: string,
-  { eventId, webhook, receivedAt, text }: AgentReply,
+  reply: AgentReply,
   homeFolder: string,
 ): Promise<Sent> => {
   const file = resolveTargetFile(path, homeFolder)
-  const section = `## ${receivedAt.toISOString()} ${webhook}\n\n<!-- ${eventId} -->\n${toPlainText(text).trimEnd()}\n\n`
+  const section = toSection(reply)
   await toDeliveryErrors(file, async () => {
     refuseOwn(file, homeFolder)
     if (makesFolders(path)) await mkdir(dirname(file), { recursive: true, mode: 0o700 })
@@ -40,6 +40,10 @@ export const appendToFile = async (
   })
   return { made: { what: 'file', url: pathToFileURL(file).href } }
 }
+
+/** The section that is appended for a reply. */
+export const toSection = ({ eventId, webhook, receivedAt, text }: AgentReply): string =>
+  `## ${receivedAt.toISOString()} ${webhook}\n\n<!-- ${eventId} -->\n${toPlainText(text).trimEnd()}\n\n`
 
 /** Throws what `appendToFile` would throw now, and writes nothing. */
 export const tryFile = async (path: string, homeFolder: string): Promise<void> => {

@@ -35,7 +35,7 @@ export const createHttp = (entries: TargetSettings['http'], env: NodeJS.ProcessE
     const { address } = message
     const entry = getEntry(entries, address)
     const { body_template: template, secret_env: secret, sign: isSigned } = entry
-    const body = template === undefined ? defaultBody(message) : templateBody(template, message)
+    const body = toRequestBody(template, message)
     const response = await requestTarget(getUrl(entry, env, message.values?.segments ?? []), {
       target: server,
       headers: {
@@ -52,6 +52,7 @@ export const createHttp = (entries: TargetSettings['http'], env: NodeJS.ProcessE
     if (failure) throw failure
     return undefined
   },
+  preview: (message) => toRequestBody(getEntry(entries, message.address).body_template, message),
   // Only connects: any request would be a message.
   check: async (address, asking) => {
     await connectTarget(getUrl(getEntry(entries, address), env), `http:${address}`, asking)
@@ -99,8 +100,11 @@ const getUrl = (
   })
 }
 
+const toRequestBody = (template: string | undefined, message: Omit<Message, 'part'>): string =>
+  template === undefined ? defaultBody(message) : templateBody(template, message)
+
 /** For a chat rather than a program: without control sequences, and with mentions that notify no one. */
-const templateBody = (template: string, { reply, values }: Message): string => {
+const templateBody = (template: string, { reply, values }: Omit<Message, 'part'>): string => {
   const { eventId, webhook, receivedAt, text } = reply
   const own = {
     result: chatText(text),
@@ -118,7 +122,7 @@ const templateBody = (template: string, { reply, values }: Message): string => {
   })
 }
 
-const defaultBody = ({ reply }: Message): string => {
+const defaultBody = ({ reply }: Omit<Message, 'part'>): string => {
   const { eventId, webhook, receivedAt, text: result } = reply
   const timestamp = receivedAt.toISOString()
   return JSON.stringify({

@@ -9,18 +9,16 @@ import { withDeadline } from '../../../shared/deadline.ts'
  * discarded, as for a daemon in the background. Throws `delivery-failed` when the output is closed, or not
  * read for 5 s.
  */
-export const writeToStandardOutput = async ({
-  eventId,
-  webhook,
-  receivedAt,
-  text,
-}: AgentReply): Promise<string | undefined> => {
-  const block = `\n${receivedAt.toISOString()} ${webhook} ${eventId}\n${toPlainText(text).trimEnd()}\n`
-  await write(block)
+export const writeToStandardOutput = async (reply: AgentReply): Promise<string | undefined> => {
+  await write(toBlock(reply))
   return isDiscarded()
     ? 'the daemon runs in the background: its standard output is discarded'
     : undefined
 }
+
+/** The block that is printed for a reply. */
+export const toBlock = ({ eventId, webhook, receivedAt, text }: AgentReply): string =>
+  `\n${receivedAt.toISOString()} ${webhook} ${eventId}\n${toPlainText(text).trimEnd()}\n`
 
 const unreadMs = 5000
 const maxUnreadBytes = 4 * 1024 * 1024

@@ -195,16 +195,16 @@ const maxSubjectLength = 120
  * program (RFC 3834), so that other programs do not answer it.
  */
 export const composeMail = async (message: Message, from: string | undefined): Promise<Mail> => {
-  const { address: to, text, reply } = message
+  const { address: to, reply } = message
   const messageId = toMessageId(message, from)
-  const footer = `${reply.webhook} · ${reply.receivedAt.toISOString()} · ${reply.eventId}`
+  const { subject, text } = toWords(message)
   const composed = new (loadMail().Composer)({
     ...(from === undefined ? {} : { from }),
     to,
-    subject: toSubject(reply.title ?? reply.webhook, text),
+    subject,
     messageId,
     date: reply.receivedAt,
-    text: `${text}\n\n-- \n${footer}\n`,
+    text,
     headers: { 'Auto-Submitted': 'auto-generated', 'X-Auto-Response-Suppress': 'All' },
     disableFileAccess: true,
     disableUrlAccess: true,
@@ -215,6 +215,15 @@ export const composeMail = async (message: Message, from: string | undefined): P
     envelope: { from: envelope.from || '', to: envelope.to },
     messageId,
     bytes: await composed.build(),
+  }
+}
+
+/** Subject and text of a mail. */
+export const toWords = ({ text, reply }: Pick<Message, 'text' | 'reply'>) => {
+  const footer = `${reply.webhook} · ${reply.receivedAt.toISOString()} · ${reply.eventId}`
+  return {
+    subject: toSubject(reply.title ?? reply.webhook, text),
+    text: `${text}\n\n-- \n${footer}\n`,
   }
 }
 

@@ -19,6 +19,7 @@ import { toWhoRequest, type WhoRequest } from '../rules/who.ts'
 import { type Coalesced, describeEmptyKey, toCoalesced, toUpdateKey } from '../rules/groups.ts'
 import { type CheckRequest, toCheckRequest } from '../signs/check.ts'
 import { type SeenRequest, toSeenRequest } from '../signs/request.ts'
+import type { Leaving } from '../approvals/leaving.ts'
 import { describeSubject } from './subject.ts'
 import { expandTargets } from '../targets.ts'
 import type { Run } from '../../usage/usage-log.ts'
@@ -30,6 +31,12 @@ export type AcceptedEvent = {
     CompiledRule,
     'path' | 'agentName' | 'agent' | 'values' | 'publish' | 'bot' | 'runLimit'
   >
+  /** Holds its answer back from its targets. */
+  readonly leaving?: Leaving | undefined
+  /** The owner's words on the answer before. */
+  readonly remark?: string | undefined
+  /** The digest of each target that its owner has approved. */
+  readonly approved?: readonly string[] | undefined
   readonly receivedAt: Date
   readonly known: Known
   readonly prompt: string
@@ -100,6 +107,7 @@ export const createEvent = (rule: CompiledRule, read: ReadDelivery): AcceptedEve
     updateKey: rule.update ? toUpdateKey(rule, coalesced) : undefined,
     checkName: rule.checkName,
     payload: toEventFile(rule.agent, { body, headers }, payload, webhook.scheme),
+    ...(rule.leaving && { leaving: rule.leaving }),
     coalesced: typeof coalesced === 'object' ? coalesced : undefined,
     detail: describeWaiting(coalesced),
     delivery: toRuleKey(rule, read),
@@ -202,8 +210,10 @@ export type RetryableEvents<Value> = {
 export const createRetryableEvents = <Value>(events: EventStore): RetryableEvents<Value> => {
   const kept = new Map<string, Value>()
   events.onForget((id) => kept.delete(id))
-  events.follow(({ record }) => {
-    if (record.state === 'done' || record.state === 'filtered') kept.delete(record.id)
+  events.follow(({ record: { id, state, targets } }) => {
+    const isOver = state === 'filtered' || state === 'declined' || state === 'done'
+    // A preview can be sent after all.
+    if (isOver && !targets.some((target) => target.state === 'previewed')) kept.delete(id)
   })
   return {
     keep: (id, value) => void kept.set(id, value),

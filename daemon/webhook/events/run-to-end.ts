@@ -5,12 +5,13 @@ import { publishesChange } from '../../../shared/targets/targets.ts'
 import type { Answer } from '../../agents/answer.ts'
 import type { Deliver, EventLinkTo } from '../../delivery/deliver.ts'
 import { isEmpty } from '../../delivery/format/parts.ts'
-import type { ResolvedTarget, SeenCode } from '../../delivery/sender.ts'
+import type { AgentReply, ResolvedTarget, SeenCode } from '../../delivery/sender.ts'
 import type { Detail, EventChanges } from '../../events/event-record.ts'
 import type { EventStore } from '../../events/event-store.ts'
 import type { Log } from '../../log/log.ts'
 import { isCancelled } from '../../util/concurrency.ts'
 import type { UsageLog } from '../../usage/usage-log.ts'
+import { createHoldBack, type HoldBack, type HoldBackParts } from '../approvals/hold-back.ts'
 import { deliveredEnd, hasNoWayOut, openPlaces, waitingFor, withResult } from '../targets.ts'
 import type { Signs } from '../signs/signs.ts'
 import { type AcceptedEvent, toCounted } from './accepted-event.ts'
@@ -38,20 +39,23 @@ type Run = {
 /** Runs the agent of one event and delivers the answer. Never rejects; resolves with the final changes. */
 type RunToEnd = (run: Run) => Promise<Partial<EventRecord>>
 
-export type RunToEndParts = AskParts & {
-  readonly deliver: Deliver
-  readonly events: EventStore
-  readonly usage: UsageLog
-  readonly signs: Pick<Signs, 'checkOf'>
-  readonly log: Log
-}
+export type RunToEndParts = AskParts &
+  HoldBackParts & {
+    readonly deliver: Deliver
+    readonly events: EventStore
+    readonly usage: UsageLog
+    readonly signs: Pick<Signs, 'checkOf'>
+    readonly log: Log
+  }
 
 type Durations = EventRecord['durations']
 
 export const createRunToEnd = (parts: RunToEndParts): RunToEnd => {
   const { deliver, events, signs, usage, log } = parts
   const ask = createAsk(parts)
-  const bringToTargets = createBringToTargets(deliver, events, signs)
+  const holdBack = createHoldBack(parts)
+  const toReply = createToReply(signs)
+  const bringToTargets = createBringToTargets(deliver, events, toReply, holdBack)
 
   return async (run) => {
     const { id, event, signal, change } = run
@@ -74,12 +78,13 @@ export const createRunToEnd = (parts: RunToEndParts): RunToEnd => {
       let text = run.answer
       if (text === undefined && hasNoWayOut(event)) {
         stage = 'deliver'
-        const ended = deliveredEnd(await bringToTargets(run, '', earlier))
+        const ended = await bringToTargets(run, '', earlier)
         const detail = `${ended.detail}; the agent was not run`
         return { attempts, durations: { queuedMs }, ...ended, detail }
       }
       if (text === undefined) {
-        change({ state: 'running', attempts, durations: { queuedMs }, ...toRunInput(event) })
+        const asked = { approval: undefined, ...toRunInput(event) }
+        change({ state: 'running', attempts, durations: { queuedMs }, ...asked })
         const { answer, seen, notes } = await ask({
           ...run,
           had: (input, asked) => {
@@ -92,7 +97,8 @@ export const createRunToEnd = (parts: RunToEndParts): RunToEnd => {
         text = answer.text
         const durations = time()
         ;({ agentMs } = durations)
-        const answered = { state: 'delivering', durations, resultPreview: toPreview(text) } as const
+        const next = holdBack.concerns(event) ? {} : ({ state: 'delivering' } as const)
+        const answered = { ...next, durations, resultPreview: toPreview(text) }
         const detail = describeAnswer(answer, notes)
         change(detail === '' ? answered : { detail, ...answered }, { result: text })
       } else {
@@ -112,9 +118,9 @@ export const createRunToEnd = (parts: RunToEndParts): RunToEnd => {
       // This may start other jobs.
       run.agentIsDone()
       start = performance.now()
-      const results = await bringToTargets(run, text, earlier, code, isMeant)
+      const ended = await bringToTargets(run, text, earlier, code, isMeant)
       const silent = isSilent && { detail: 'the answer is empty: only the change was delivered' }
-      return { durations: time(), ...silent, ...deliveredEnd(results) }
+      return { durations: time(), ...silent, ...ended }
     } catch (error) {
       if (!(error instanceof DoorwardError))
         log.error({ event: id, stage, error: errorName(error) }, 'internal error')
@@ -123,17 +129,50 @@ export const createRunToEnd = (parts: RunToEndParts): RunToEnd => {
   }
 }
 
-/** Delivers an answer to the targets that do not have it yet; resolves with the results of all. */
+/** An answer as its targets get it. */
+export const createToReply =
+  (signs: Pick<Signs, 'checkOf'>) =>
+  async (id: string, event: AcceptedEvent, text: string, code?: SeenCode): Promise<AgentReply> => {
+    const { webhook, receivedAt, known, updateKey, checkName } = event
+    const { path, publish, bot } = webhook
+    const { rule, subject } = known
+    return {
+      eventId: id,
+      webhook: path,
+      title: subject?.title,
+      rule,
+      subject,
+      receivedAt,
+      text,
+      updateKey,
+      checkName,
+      liveCheck: await signs.checkOf(id),
+      code,
+      publish,
+      bot,
+    }
+  }
+
+/**
+ * Delivers an answer to the targets that do not have it yet, unless it is held back; resolves with the end of the
+ * job.
+ */
 const createBringToTargets =
-  (deliver: Deliver, events: EventStore, signs: Pick<Signs, 'checkOf'>) =>
+  (
+    deliver: Deliver,
+    events: EventStore,
+    toReply: ReturnType<typeof createToReply>,
+    holdBack: HoldBack,
+  ) =>
   async (
-    { id, event, signal, change }: Run,
+    run: Run,
     text: string,
     earlier: readonly TargetResult[],
     code?: SeenCode,
     isMeant: (target: ResolvedTarget) => boolean = () => true,
-  ) => {
-    const { webhook, receivedAt, targets, known, updateKey, checkName } = event
+  ): Promise<Partial<EventRecord>> => {
+    const { id, event, signal, change } = run
+    const { targets } = event
     const only = openPlaces(earlier).filter((place) => {
       const target = targets[place]
       return target !== undefined && isMeant(target)
@@ -143,28 +182,15 @@ const createBringToTargets =
       results = withResult(results, earlier, place, result)
       if (result.state === 'waiting') change({ targets: results })
     }
-    const { rule, subject } = known
-    const { path, publish, bot } = webhook
-    const seen = { code, publish, bot }
-    const title = subject?.title
-    const answered = {
-      eventId: id,
-      webhook: path,
-      title,
-      rule,
-      subject,
-      receivedAt,
-      text,
-      updateKey,
-      checkName,
-      liveCheck: await signs.checkOf(id),
-      ...seen,
-    }
+    const reply = await toReply(id, event, text, code)
+    const held = await holdBack.hold(run, reply, only)
+    if (held) return held
+    if (events.record(id)?.state === 'running') change({ state: 'delivering' })
     const made = (link: EventLinkTo) =>
       change({ links: [...(events.record(id)?.links ?? []), link] })
     // `changed` reports each result.
-    await deliver(targets, answered, { only, signal, changed, made })
-    return results
+    await deliver(targets, reply, { only, signal, changed, made })
+    return deliveredEnd(results)
   }
 
 export const describeAnswer = ({ cut, note }: Answer, notes: readonly string[]): string =>

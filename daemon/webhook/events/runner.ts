@@ -1,6 +1,8 @@
 import type { EventRecord, Stage } from '../../../shared/api/api.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { currentStage } from '../../../shared/event-stages.ts'
+import { publishesChange } from '../../../shared/targets/targets.ts'
+import { isEmpty } from '../../delivery/format/parts.ts'
 import type { SeenCode } from '../../delivery/sender.ts'
 import { isSameCheck } from '../../delivery/targets/github/github-check.ts'
 import { type Detail, type EventChanges, isFinal, newEventId } from '../../events/event-record.ts'
@@ -11,9 +13,10 @@ import type { RunBudgets } from '../rules/budgets.ts'
 import type { Coalesced, EventGroups, Replacement } from '../rules/groups.ts'
 import { toConclusion } from '../signs/check.ts'
 import type { Signs } from '../signs/signs.ts'
-import { hasNoWayOut, waitingAgain, waitingFor } from '../targets.ts'
+import { createRender, type Rendered } from '../approvals/hold-back.ts'
+import { hasNoWayOut, openPlaces, waitingAgain, waitingFor } from '../targets.ts'
 import type { AcceptedEvent, RetryableEvents } from './accepted-event.ts'
-import { createRunToEnd, failedEnd, type RunToEndParts } from './run-to-end.ts'
+import { createRunToEnd, createToReply, failedEnd, type RunToEndParts } from './run-to-end.ts'
 
 /*
  * The second half of the story of a delivery, after the response to the sender:
@@ -46,6 +49,12 @@ export type RunEvent = {
   readonly requeue: (id: string, event: AcceptedEvent, answer?: string) => void
   /** Ends the event that waits or runs with this key, for one that `cancel_on` calls `name`. */
   readonly endCoalesced: (coalesced: Coalesced, name: string) => void
+  /** Queues the delivery of an answer that its owner has approved. Throws as `again`. */
+  readonly send: (id: string, event: AcceptedEvent, answer: string, changes: EventChanges) => void
+  /** Ends an event that waits for an approval, and is not sent. */
+  readonly endUnsent: (id: string, event: AcceptedEvent, changes: EventChanges) => void
+  /** Renders what the open targets of an event would get, with this answer. */
+  readonly render: (id: string, event: AcceptedEvent, answer: string) => Promise<Rendered>
   /** The job of an event that is in the store. */
   readonly toJob: (id: string, event: AcceptedEvent, answer?: string) => Job
 }
@@ -94,6 +103,9 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
     }
   }
 
+  const render = createRender(parts.preview)
+  const toReply = createToReply(signs)
+
   const enqueueAgain = (id: string, given: AcceptedEvent, answer?: string): void => {
     // The owner wants this one, whichever is newer.
     const event = { ...given, coalesced: undefined }
@@ -140,10 +152,32 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
         return [{ id, status: 'duplicate' }]
       })
     },
-    again: (id, event, answer) => {
+    again: (id, given, answer) => {
+      // Another answer needs another approval.
+      const event = answer === undefined ? { ...given, approved: undefined } : given
       enqueueAgain(id, event, answer)
       const targets = waitingAgain(events.record(id)?.targets ?? [])
-      events.update(id, { state: 'queued', targets, ...noReason })
+      const asked = answer === undefined ? { approval: undefined } : {}
+      events.update(id, { state: 'queued', targets, ...asked, ...noReason })
+    },
+    send: (id, given, answer, changes) => {
+      const event = { ...given, coalesced: undefined }
+      queue.add(toJob(id, event, answer))
+      kept.keep(id, event)
+      signs.resume(id, event)
+      const targets = waitingAgain(events.record(id)?.targets ?? [])
+      events.update(id, { state: 'queued', targets, ...noReason, ...changes })
+    },
+    endUnsent: (id, event, changes) => toJob(id, event, '').end(changes),
+    render: async (id, event, answer) => {
+      const { targets = [] } = events.record(id) ?? {}
+      const reply = await toReply(id, event, answer, event.code)
+      const isSilent = isEmpty(answer)
+      const places = openPlaces(targets).filter((place) => {
+        const target = event.targets[place]
+        return target !== undefined && (!isSilent || publishesChange(target))
+      })
+      return render(event, reply, places)
     },
     afresh: (id, event) => {
       enqueueAgain(id, event)
@@ -153,6 +187,7 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
         agent: known.agent,
         resultPreview: undefined,
         links: undefined,
+        approval: undefined,
         promptSize: undefined,
         context: undefined,
         sandbox: undefined,
@@ -168,11 +203,13 @@ const stamp = (event: AcceptedEvent, groups: EventGroups): AcceptedEvent => {
   return coalesced ? { ...event, coalesced: groups.stamp(coalesced) } : event
 }
 
+type EventJob = Job & { readonly end: (changes: EventChanges) => void }
+
 /** Makes the job of an event, which records what becomes of it. */
 const createToJob = (
   parts: RunEventParts,
   asking: ReadonlySet<string>,
-): ((id: string, event: AcceptedEvent, answer?: string, accepted?: () => void) => Job) => {
+): ((id: string, event: AcceptedEvent, answer?: string, accepted?: () => void) => EventJob) => {
   const { events, deliveries, kept, groups, budgets, signs, log } = parts
   const runToEnd = createRunToEnd(parts)
   return (id, event, answer, accepted) => {
@@ -218,6 +255,15 @@ const createToJob = (
       )
     }
 
+    /** The job is over, and the event is not. */
+    const wait = (outcome: EventChanges): void => {
+      const leaving = parts.leavingOf(latest) ?? latest.leaving
+      kept.keep(id, { ...latest, leaving, payload: undefined, coalesced: undefined })
+      change(outcome)
+      isOver = true
+      log.info({ event: id, ...toPlace(event), state: outcome.state }, 'event')
+    }
+
     const finish = (outcome: EventChanges, wasCancelled: boolean, wasStopped: boolean) => {
       const replaced = wasCancelled ? groups.replacementOf(id) : undefined
       const ended =
@@ -256,10 +302,12 @@ const createToJob = (
         const outcome = await runToEnd(run)
         const note = event.seen || event.check ? await signs.noteOf(id) : undefined
         if (isOver) return
+        if (outcome.state === 'waiting') return wait(addNote(outcome, note))
         const wasCancelled = outcome.state === 'failed' && isCancelled(signal)
         finish(addNote(outcome, note), wasCancelled, signal.aborted)
         await ending
       },
+      end,
       fail: (error, why) => finish(failedEnd('agent', error), why === cancelled, false),
       drop: (why) => {
         const replaced = groups.replacementOf(id)
@@ -285,7 +333,8 @@ const addNote = (outcome: EventChanges, note: string | undefined): EventChanges 
     : { ...outcome, detail: outcome.detail === undefined ? note : `${outcome.detail}; ${note}` }
 
 /** True where the sender may deliver an event again, and then it runs; one that was replaced is settled. */
-const isForSender = ({ state }: EventChanges): boolean => state !== 'done' && state !== 'filtered'
+const isForSender = ({ state }: EventChanges): boolean =>
+  state !== 'done' && state !== 'filtered' && state !== 'declined'
 
 const supersededEnd = ({ why, newer }: Replacement, stage: 'queue' | 'agent'): EventChanges => ({
   state: 'filtered',

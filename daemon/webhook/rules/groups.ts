@@ -146,7 +146,8 @@ export class EventGroups {
     events.follow(({ record: { id, state } }) => {
       const name = this.#groupOf.get(id)
       if (name === undefined) return
-      if (isFinal(state)) this.#leave(id, name)
+      // Nothing runs while a person is asked.
+      if (isFinal(state) || state === 'waiting') this.#leave(id, name)
       else if (state === 'running' || state === 'delivering') this.noteRunning(id, name)
     })
   }

@@ -46,7 +46,14 @@ export class Signs {
   /** Shows that an event waits, once it may run. */
   begin(id: string, { seen, check }: AcceptedEvent): void {
     if (seen) this.#marked.set(id, this.#mark(seen))
-    if (check) this.#opened.set(id, this.#open(id, check, { status: 'queued' }))
+    if (!check) return
+    if (this.#opened.has(id)) this.#update(id, { status: 'queued' })
+    else this.#opened.set(id, this.#open(id, check, { status: 'queued' }))
+  }
+
+  /** Shows again that an event goes on, where the process before a restart had shown it. */
+  resume(id: string, event: AcceptedEvent): void {
+    if (event.check && !this.#opened.has(id)) this.begin(id, { ...event, seen: undefined })
   }
 
   /** Its agent runs. */

@@ -45,6 +45,7 @@ for (const name of ['memory', 'nats'] as const)
       return cancelEvent(id, {
         events,
         queue: receiver.queue,
+        approvals: { cancel: () => false },
       })
     }
     afterEach(async () => {

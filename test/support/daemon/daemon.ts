@@ -112,7 +112,16 @@ export const untilFinished = async (
   daemon: Pick<RunningDaemon, 'client'>,
   id: string,
 ): Promise<EventDetail> => {
-  const final = new Set(['done', 'failed', 'dropped', 'filtered', 'rejected', 'duplicate'])
+  const final = new Set([
+    'done',
+    'failed',
+    'dropped',
+    'filtered',
+    'rejected',
+    'duplicate',
+    'declined',
+    'expired',
+  ])
   const control = new AbortController()
   const stream = await daemon.client.open('/events/stream', { signal: control.signal })
   try {

@@ -2,7 +2,7 @@ import { valueAt } from '../../../util/payload-path.ts'
 import { parseAnswer } from '../../format/review.ts'
 import { describeLeftOut, toGithubBody, toTitle } from '../../format/parts.ts'
 import type { CommentMarks, OwnMessages } from '../../loop-guard.ts'
-import type { LiveCheck, Sender } from '../../sender.ts'
+import type { AgentReply, LiveCheck, Sender } from '../../sender.ts'
 import { findListed, type GithubApi, type Hints } from './github-api.ts'
 
 /** The button of a check run that is completed; GitHub takes 20 and 40 characters. */
@@ -35,14 +35,13 @@ export const createGithubCheck = (
   messages: OwnMessages,
 ): Sender => ({
   isIdempotent: true,
+  preview: ({ text, reply }) => {
+    const { name, conclusion, summary } = toOutput(text, reply)
+    return `${name}: ${conclusion}\n\n${summary}`
+  },
   send: async ({ address, text: answer, reply }, attempt) => {
     const [repository = '', sha = ''] = address.split('@')
-    const name = reply.checkName ?? `doorward/${reply.rule ?? reply.webhook.slice(1)}`
-    // Without a verdict it is neutral.
-    const { text, conclusion = 'neutral' } = parseAnswer(answer)
-    const parts = [text, describeLeftOut(reply.code)]
-    const summary = toGithubBody(parts.filter((part) => part !== '').join('\n\n'))
-    const title = toTitle(summary, maxDescription)
+    const { name, conclusion, title, summary } = toOutput(answer, reply)
     const mark = marks.markFor(reply.eventId, 1, summary)
     const commit = `/repos/${repository}/commits/${sha}`
     const grant = { repository, permissions: { checks: 'write' } } as const
@@ -81,6 +80,16 @@ export const createGithubCheck = (
     })
   },
 })
+
+/** The words of a check for an answer. */
+const toOutput = (answer: string, reply: AgentReply) => {
+  // Without a verdict it is neutral.
+  const { text, conclusion = 'neutral' } = parseAnswer(answer)
+  const parts = [text, describeLeftOut(reply.code)]
+  const summary = toGithubBody(parts.filter((part) => part !== '').join('\n\n'))
+  const name = reply.checkName ?? `doorward/${reply.rule ?? reply.webhook.slice(1)}`
+  return { name, conclusion, title: toTitle(summary, maxDescription), summary }
+}
 
 const hints: Hints = {
   403: 'the token may not set a status there: it needs the scope repo or repo:status, or write access to commit statuses',

@@ -1,6 +1,6 @@
 import { textAt } from '../../../util/payload-path.ts'
 import { asReadOnly } from '../../delivery-error.ts'
-import { describeLeftOut, toGithubBody } from '../../format/parts.ts'
+import { describeLeftOut, toCode, toGithubBody } from '../../format/parts.ts'
 import {
   describeComments,
   placeComments,
@@ -10,7 +10,7 @@ import {
 import { type LineComment, parseAnswer } from '../../format/review.ts'
 import type { CommentMarks } from '../../loop-guard.ts'
 import { describeRepeated, ReviewMarks } from '../../review-marks.ts'
-import type { Sender } from '../../sender.ts'
+import type { Message, Sender } from '../../sender.ts'
 import { findListed, type GithubApi, type GithubRequest, type Hints } from './github-api.ts'
 import { findEarlier, listAll, retireEarlier } from './github-earlier.ts'
 
@@ -24,6 +24,7 @@ const maxFilePages = 30
  */
 export const createGithubReview = (api: GithubApi, marks: CommentMarks): Sender => ({
   isIdempotent: true,
+  preview: (message) => previewReview(message, toGithubBody),
   send: async ({ address, text: answer, reply }, attempt) => {
     const [repository = '', number = ''] = address.split('#')
     const pull = `/repos/${repository}/pulls/${number}`
@@ -99,6 +100,28 @@ const toLineComment = ({ start, at: _at, ...comment }: PlacedComment): LineComme
   ...comment,
   ...(start && { startLine: start.line }),
 })
+
+/**
+ * The words and the comments of a review. Which comments are on lines, and which were there before, is known only
+ * when it is posted.
+ */
+export const previewReview = (
+  { text: answer, reply }: Pick<Message, 'text' | 'reply'>,
+  toBody: (text: string) => string,
+): string => {
+  const { text, comments } = parseAnswer(answer)
+  const words = withComments([describeLeftOut(reply.code), text], comments, [])
+  return [
+    words === '' ? '' : toBody(words),
+    ...comments.map((comment) => {
+      const { path, side, line, startLine, body } = comment
+      const lines = [startLine, line].filter((one) => one !== undefined).join('-')
+      return `${toCode(path)} ${lines}${side === 'LEFT' ? ' (old)' : ''}\n\n${toBody(body)}`
+    }),
+  ]
+    .filter((part) => part !== '')
+    .join('\n\n---\n\n')
+}
 
 /** `review, 3 comments` */
 export const describeReview = (comments: number): string =>

@@ -1,6 +1,7 @@
 import { textAt, valueAt } from '../../../util/payload-path.ts'
 import type { Git, Remote } from '../../../workspace/git.ts'
 import { askPerson, type Attempts, numberOf } from '../../changes/attempts.ts'
+import { describeChange } from '../../changes/describe-change.ts'
 import { checkChange, type CheckedChange } from '../../changes/check-change.ts'
 import { findPulls, type FoundPulls, toPlace, toPullBody } from '../../changes/own-pulls.ts'
 import { placeOnHead } from '../../changes/place-on-head.ts'
@@ -34,6 +35,16 @@ export const createPullRequest = (
   parts: ChangeParts,
 ): Sender => ({
   isIdempotent: true,
+  preview: async ({ address, text: answer, reply }) => {
+    const { git, marks } = parts
+    const change = requireChange(reply)
+    if (typeof change === 'string') return `${change}: there is no pull request`
+    const [name = ''] = address.split('@')
+    const words = toGithubBody(orSilent(answer))
+    const { line } = toPlace(reply, address, marks)
+    const { body } = toPullBody(reply, words, line, `${gitOrigin}/${name}`, marks)
+    return `${toTitle(words, maxTitle)}\n\n${body}\n\n${await describeChange(git, change)}`
+  },
   send: async ({ address, text: answer, reply }, attempt) => {
     const { git, marks, attempts } = parts
     const [name = '', base] = address.split('@')

@@ -1,5 +1,6 @@
 import { valueAt, textAt } from '../../../util/payload-path.ts'
 import { askPerson } from '../../changes/attempts.ts'
+import { describeChange } from '../../changes/describe-change.ts'
 import { checkChange } from '../../changes/check-change.ts'
 import { pushCommit } from '../../changes/push-commit.ts'
 import { asReadOnly, DeliveryError } from '../../delivery-error.ts'
@@ -19,6 +20,10 @@ export const createPush = (
   { git, marks, messages, attempts }: ChangeParts,
 ): Sender => ({
   isIdempotent: true,
+  preview: async ({ reply }) => {
+    const change = requireChange(reply)
+    return typeof change === 'string' ? `${change}: nothing is pushed` : describeChange(git, change)
+  },
   send: async ({ address, reply }, attempt) => {
     const [name = '', number = ''] = address.split('#')
     const change = requireChange(reply)

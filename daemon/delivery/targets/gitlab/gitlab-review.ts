@@ -12,6 +12,7 @@ import {
   describeOthers,
   describeReview,
   describeThere,
+  previewReview,
   withComments,
 } from '../github/github-review.ts'
 import { findEarlier, retireEarlier } from './gitlab-earlier.ts'
@@ -39,6 +40,7 @@ export const createGitlabReview = (
 ): Sender => ({
   isIdempotent: true,
   needs: needsOf(token, ['api']),
+  preview: (message) => previewReview(message, toGitlabBody),
   send: async ({ address, text: answer, reply }, attempt) => {
     const [project = '', number = ''] = address.split('!')
     const merge = `${apiUrl}/projects/${encodeURIComponent(project)}/merge_requests/${number}`

@@ -24,6 +24,8 @@ describe('the times of a run', () => {
       invoke: async () => ({ text: 'answer', cut: false }),
       marks: undefined,
       deliver: async () => [],
+      preview: async () => assert.fail('nothing is held back'),
+      leavingOf: () => undefined,
       events,
       usage: new UsageLog(),
       log: {} as Log,
