@@ -12,6 +12,7 @@ import { type EventControls, linkRoutes, serveEventPage } from './event-page/rou
 import { createGuard } from './http/guard.ts'
 import { type Apps, type Place } from './http/server.ts'
 import type { TokenRecord } from './oauth/tokens/token-record.ts'
+import type { Predecessor } from './restart/new-process.ts'
 import { Restarter } from './restart/old-process.ts'
 import { checkRoutes } from './checks.ts'
 import { apiRoutes } from './routes.ts'
@@ -19,6 +20,7 @@ import { scheduleRoutes } from './schedules/routes.ts'
 import { Scheduler } from './schedules/scheduler.ts'
 import { Shutdown } from './shutdown.ts'
 import { Hooks, openPast } from './sender-apis/hooks.ts'
+import { Sources } from './sources/sources.ts'
 import { collectWhenIdle } from './state.ts'
 import { Tunnel } from './tunnel/tunnel.ts'
 import { createKeepSecret } from './webhook/senders/accept-handshake.ts'
@@ -73,7 +75,16 @@ export const createDaemon = (input: StartupInput): Daemon => {
   const { events } = memory
   const hooks = new Hooks({ home, current: live.current, access: leadership.access, events })
   const tunnel = new Tunnel({ ...services, hooks, events })
-  const shutdown = new Shutdown({ ...services, tunnel, processEnv, isForeground, predecessor })
+  const sources = createSources(services)
+  services.onConfig(() => sources.configure())
+  const shutdown = new Shutdown({
+    ...services,
+    sources,
+    tunnel,
+    processEnv,
+    isForeground,
+    predecessor,
+  })
   const restarter = new Restarter({
     ...services,
     shutdown,
@@ -87,19 +98,11 @@ export const createDaemon = (input: StartupInput): Daemon => {
   const catchUp = createCatchUp(services, shutdown.signal)
   const scheduler = createScheduler(services, shutdown.signal)
   services.onConfig(() => scheduler.tick())
-  const control = { apiToken, catchUp, scheduler, hooks, tunnel, restarter, shutdown }
+  const control = { apiToken, catchUp, scheduler, sources, hooks, tunnel, restarter, shutdown }
   const createHandlers = createRequestHandlers(services, control)
   const answer = (): void => listeners.answer(createHandlers())
 
-  predecessor?.follow({
-    ...services,
-    requeue: ({ id, onlyDelivers }) => {
-      const event = memory.kept.get(id)
-      const result = onlyDelivers ? memory.events.get(id)?.result : undefined
-      if (event) live.current().runEvent.requeue(id, event, result)
-    },
-    onKilled: () => void killOrphans(home, log),
-  })
+  if (predecessor) follow(predecessor, services)
 
   return {
     places: listeners.places,
@@ -119,6 +122,7 @@ export const createDaemon = (input: StartupInput): Daemon => {
       services.approvals.resume()
       await catchUp.start()
       await scheduler.start()
+      sources.start()
       await tunnel.resume()
       void services.workspaces.trim(live.current().config.gateway)
       void moveHooks(leadership.oauth().bots, live.current().config, log)
@@ -141,10 +145,25 @@ export const createDaemon = (input: StartupInput): Daemon => {
   }
 }
 
+/** Takes over what the daemon before this one has, and learns how the events ended that it still runs. */
+const follow = (predecessor: Predecessor, services: Services): void => {
+  const { home, log, memory, live } = services
+  predecessor.follow({
+    ...services,
+    requeue: ({ id, onlyDelivers }) => {
+      const event = memory.kept.get(id)
+      const result = onlyDelivers ? memory.events.get(id)?.result : undefined
+      if (event) live.current().runEvent.requeue(id, event, result)
+    },
+    onKilled: () => void killOrphans(home, log),
+  })
+}
+
 type Control = {
   readonly apiToken: string
   readonly catchUp: CatchUp
   readonly scheduler: Scheduler
+  readonly sources: Sources
   readonly hooks: Hooks
   readonly tunnel: Tunnel
   readonly restarter: Restarter
@@ -157,7 +176,7 @@ type Control = {
  */
 const createRequestHandlers = (
   services: Services,
-  { apiToken, catchUp, scheduler, hooks, tunnel, restarter, shutdown }: Control,
+  { apiToken, catchUp, scheduler, sources, hooks, tunnel, restarter, shutdown }: Control,
 ): (() => Apps) => {
   const { home, memory, live, leadership, succession, stream, learners, log } = services
   const { port } = services.listeners
@@ -174,7 +193,7 @@ const createRequestHandlers = (
     const parts = { ...toPipelineParts(services, keys), isCaughtUp: catchUp.isCaughtUp }
     const serveWebhook = serveWebhooks(live.current, parts, { log, answered })
     const oauth = leadership.oauth()
-    const status = { ...services, oauth, catchUp, scheduler, tunnel, shutdown }
+    const status = { ...services, oauth, catchUp, scheduler, sources, tunnel, shutdown }
     const links = createEventLinks()
     const app = createApp({
       apiToken,
@@ -257,6 +276,22 @@ const createScheduler = (services: Services, signal: AbortSignal): Scheduler => 
     log,
     isServing: () => succession.successor() === undefined,
     signal,
+  })
+}
+
+/** What sockets and long polls bring enters the pipeline by `acceptFetched` too. */
+const createSources = (services: Services): Sources => {
+  const { home, live, leadership, memory, succession, log } = services
+  const parts = toPipelineParts(services, createKeys())
+  return new Sources({
+    current: live.current,
+    accept: (delivery, webhook) => acceptFetched(delivery, webhook, live.current(), parts),
+    access: leadership.access,
+    messages: memory.messages,
+    events: memory.events,
+    log,
+    offsetsFile: join(home.state, 'telegram.json'),
+    isServing: () => !succession.isHandingOver(),
   })
 }
 

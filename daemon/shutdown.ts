@@ -11,6 +11,7 @@ import type { Home } from '../shared/home/home.ts'
 import type { Predecessor } from './restart/new-process.ts'
 import type { Succession, Successor } from './restart/succession.ts'
 import { nameMainProcess, type StandIn, standIn } from './restart/supervisor.ts'
+import type { Sources } from './sources/sources.ts'
 import type { DeliveryWaiters } from './webhook/payload-shape.ts'
 import type { Approvals } from './webhook/approvals/approvals.ts'
 import type { Tunnel } from './tunnel/tunnel.ts'
@@ -31,6 +32,7 @@ type ShutdownParts = {
   readonly stream: Pick<EventStream, 'hint' | 'close'>
   readonly approvals: Pick<Approvals, 'close' | 'release'>
   readonly tunnel: Pick<Tunnel, 'close' | 'release'>
+  readonly sources: Pick<Sources, 'stop'>
   readonly learners: Pick<DeliveryWaiters, 'close'>
   readonly refusals: Pick<RejectionLog, 'close'>
   readonly memory: { readonly events: Pick<EventStore, 'list' | 'record'> }
@@ -130,6 +132,7 @@ export class Shutdown {
     const left = this.#parts.listeners.leave(leaveLimitMs)
     this.#parts.tunnel.release()
     this.#parts.approvals.release()
+    const disconnected = this.#parts.sources.stop()
     this.#parts.learners.close()
     this.#parts.stream.close()
     const isWatched = isForeground || !(await nameMainProcess(successor.pid, processEnv))
@@ -139,7 +142,7 @@ export class Shutdown {
       'another process serves, finishing what runs here',
     )
     await this.#parts.live.close()
-    await left
+    await Promise.all([left, disconnected])
     await Promise.all([intake.queue.drain(), predecessor?.ended])
     await intake.queue.close()
     this.#parts.refusals.close()
@@ -155,7 +158,8 @@ export class Shutdown {
     const { events } = this.#parts.memory
     log.info('stopping')
     const open = events.list({ limit: Infinity }).filter(({ state }) => !isFinal(state))
-    const drained = Promise.all([intake.drain(), predecessor?.stop(false)])
+    const disconnected = this.#parts.sources.stop()
+    const drained = Promise.all([intake.drain(), predecessor?.stop(false), disconnected])
     this.#parts.learners.close()
     leadership.refuseLogins()
     this.#parts.stream.hint()

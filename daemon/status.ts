@@ -15,6 +15,7 @@ import type { Tunnel } from './tunnel/tunnel.ts'
 import type { DaemonFile } from './daemon-file.ts'
 import type { Intake } from './intake.ts'
 import type { Scheduler } from './schedules/scheduler.ts'
+import type { Sources } from './sources/sources.ts'
 import type { Shutdown } from './shutdown.ts'
 import type { Spending } from './usage/spending.ts'
 import type { Approvals } from './webhook/approvals/approvals.ts'
@@ -31,6 +32,7 @@ export type StatusParts = {
   readonly metrics: Metrics
   readonly catchUp: CatchUp
   readonly scheduler: Scheduler
+  readonly sources: Sources
   readonly tunnel: Tunnel
   readonly oauth: OAuth
   readonly shutdown: Shutdown
@@ -63,6 +65,7 @@ export const buildStatus = async (parts: StatusParts): Promise<Status> => {
     ])
   const publicUrl = daemonFile.publicUrl()
   const { program, state, arrivedAt, problems } = parts.tunnel.status()
+  const sources = parts.sources.list()
   const lastRun = events.lastRun()
   const approvals = parts.approvals.list()
   const { agentFaults = [], broker, machines } = queue.machines?.() ?? {}
@@ -80,6 +83,7 @@ export const buildStatus = async (parts: StatusParts): Promise<Status> => {
     providers,
     tokens,
     webhooks: listWebhooks(parts),
+    ...(sources.length > 0 && { sources }),
     events: events.list({ limit: 10, kind: 'webhook' }),
     failures: events.failures(3),
     ...(lastRun && { lastRun }),
@@ -89,6 +93,7 @@ export const buildStatus = async (parts: StatusParts): Promise<Status> => {
       ...parts.spending.problems(),
       ...parts.catchUp.problems(),
       ...parts.scheduler.problems(),
+      ...parts.sources.problems(),
       ...problems,
       ...brokerProblems(broker),
       ...agentFaults.map(toAgentProblem),

@@ -1,6 +1,6 @@
 // Joins the daemon into a few files, dist/bin/doorward-daemon*.cjs, because finding and compiling some three
 // hundred modules is most of the time of its start. Everything is loaded at the start, or with the
-// configuration that needs it (mail, NATS, Liquid), so that an update can replace the files under it.
+// configuration that needs it (mail, NATS, Liquid, sockets), so that an update can replace the files under it.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
@@ -11,6 +11,7 @@ import { join } from 'node:path'
 const parts = [
   ['zod', /[\\/]node_modules[\\/]zod[\\/]/],
   ['yaml', /[\\/]node_modules[\\/]yaml[\\/]/],
+  ['ws', /[\\/]node_modules[\\/]ws[\\/]/],
   ['nats', /[\\/]node_modules[\\/]@nats-io[\\/]/],
   ['packages', /[\\/]node_modules[\\/]|^\0lighter/],
   // What the guard under launchd imports.
@@ -53,11 +54,15 @@ const lighter = {
       ? { code: mediaTypes(readFileSync(id, 'utf8')), moduleType: 'js' }
       : undefined
   },
-  // Zod would compile a parser for each schema, and most parse one value: the configuration.
-  transform: (code, id) =>
-    /[\\/]zod[\\/]v4[\\/]core[\\/]core\.js$/.test(id)
-      ? `${code}\nconfig({ jitless: true })\n`
-      : undefined,
+  transform: (code, id) => {
+    // Zod would compile a parser for each schema, and most parse one value: the configuration.
+    if (/[\\/]zod[\\/]v4[\\/]core[\\/]core\.js$/.test(id))
+      return `${code}\nconfig({ jitless: true })\n`
+    // The native helpers of ws, which nobody installs.
+    return /[\\/]ws[\\/]lib[\\/](buffer-util|validation)\.js$/.test(id)
+      ? code.replace(/!process\.env\.WS_NO_[A-Z0-9_]+/, 'false')
+      : undefined
+  },
 }
 
 /**

@@ -36,6 +36,20 @@ export const createLoopGuard = (marks: CommentMarks, messages: OwnMessages): Loo
   posted: () => messages.posted(),
 })
 
+/**
+ * True for a message in Slack that the app itself has posted, also in an earlier run of the daemon. Only an app that
+ * no one else uses may ignore them, as that of a socket.
+ */
+export const isByOwnApp = (payload: unknown): boolean => {
+  const app = textAt(payload, 'api_app_id')
+  if (app === undefined) return false
+  return [[], ['message'], ['previous_message']].some(
+    (inner) =>
+      textAt(payload, 'event', ...inner, 'app_id') === app ||
+      textAt(payload, 'event', ...inner, 'bot_profile', 'app_id') === app,
+  )
+}
+
 const maxMessages = 1000
 const maxWaitMs = 2000
 

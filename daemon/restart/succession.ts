@@ -18,7 +18,11 @@ export class Succession {
   /** Undefined while this daemon serves. */
   readonly successor = (): Successor | undefined => this.#successor
 
-  /** The same; waits while it is being decided. */
+  /** True from the moment the other daemon gets the memory of this one. */
+  readonly isHandingOver = (): boolean =>
+    this.#successor !== undefined || this.#decision !== undefined
+
+  /** The same as `successor`; waits while it is being decided. */
   readonly awaitSuccessor = async (): Promise<Successor | undefined> =>
     this.#successor ?? this.#decision
 

@@ -286,6 +286,7 @@ const listTargets = ({ targets }: Rule): string[] => targets.map(({ text }) => t
 const unique = (texts: readonly string[]): string[] => [...new Set(texts)]
 
 const secretState = (webhook: Webhook, env: NodeJS.ProcessEnv): WebhookSummary['secret'] => {
+  if (webhook.feed) return listSecrets([webhook.feed.tokenEnv], env).length > 0 ? 'set' : 'unset'
   if (getKeySource(webhook.scheme)) return 'set'
   if (webhook.secretNames.length === 0) return 'none'
   return listSecrets(webhook.secretNames, env).length > 0 ? 'set' : 'unset'

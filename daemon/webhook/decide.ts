@@ -1,4 +1,4 @@
-import type { LoopGuard } from '../delivery/loop-guard.ts'
+import { isByOwnApp, type LoopGuard } from '../delivery/loop-guard.ts'
 import type { Spending } from '../usage/spending.ts'
 import type { CompiledRule, CompiledWebhook } from './compiled-webhook.ts'
 import type { SeenDeliveries } from './dedupe.ts'
@@ -74,8 +74,9 @@ const askHandshake: Question = ({ webhook, headers, payload }) => {
   return handshake && { kind: 'handshake', handshake }
 }
 
-const askOwn: Question = ({ payload }, { loopGuard }) => {
-  const detail = loopGuard.ownDetail(payload)
+const askOwn: Question = ({ payload, source }, { loopGuard }) => {
+  const isOfApp = source === 'slack' && isByOwnApp(payload)
+  const detail = isOfApp ? 'it is about a message of this app' : loopGuard.ownDetail(payload)
   return detail === undefined ? undefined : { kind: 'own', detail }
 }
 

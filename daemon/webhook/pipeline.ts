@@ -66,7 +66,11 @@ const whenSent: readonly Step[] = [
 ]
 
 /** The steps of a delivery that was read from the API of its sender. */
-const whenFetched: readonly Step[] = [{ stage: 'receive', take: holdFetched }, ...whenVerified]
+const whenFetched: readonly Step[] = [
+  { stage: 'receive', take: holdFetched },
+  { stage: 'verify', take: awaitOwnMessages },
+  ...whenVerified,
+]
 
 /**
  * Takes one delivery as far as the queue, with one configuration from start to end. Throws why it is refused,

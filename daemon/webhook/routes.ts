@@ -63,9 +63,11 @@ export const serveWebhooks = (
     const engine = current()
     const path = parseUrlPath(request.url ?? '')
     const webhook = engine.byPath.get(path)
+    // A feed reads its events itself: a request to its path is from someone else.
+    if (webhook?.feed) return false
     if (!webhook) {
       const near = engine.nearest(path)
-      if (near) noteNearMiss(near, path, parts)
+      if (near && !near.feed) noteNearMiss(near, path, parts)
       return false
     }
     void serve(request, response, webhook, engine)

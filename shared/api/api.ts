@@ -144,7 +144,7 @@ export const eventSchema = z.strictObject({
   /** True for a valid signature; false when the webhook has no secret. */
   signed: z.boolean().optional(),
   /** Not sent here, so that no signature was checked: read from the API of the sender, or begun by a schedule. */
-  source: z.enum(['api', 'schedule']).optional(),
+  source: z.enum(['api', 'schedule', 'slack', 'telegram']).optional(),
   /** Bytes of the body. */
   size: z.int().optional(),
   agent: z.string().nullable(),
@@ -292,6 +292,24 @@ const brokerSchema = z.strictObject({
 })
 export type Broker = z.infer<typeof brokerSchema>
 
+/** What brings the events of webhooks that take no requests. */
+const sourceSummarySchema = z.strictObject({
+  kind: z.enum(['slack', 'telegram']),
+  /** `read from slack by socket` */
+  how: z.string(),
+  /** The paths of its webhooks; none where it only hears the buttons of approvals. */
+  webhooks: z.array(z.string()),
+  /** `waiting`: to connect again. `failed`: only a change of the configuration helps. */
+  state: z.enum(['connecting', 'connected', 'waiting', 'failed']),
+  /** Connected since. */
+  since: z.iso.datetime().optional(),
+  lastEventAt: z.iso.datetime().optional(),
+  /** Events of people who may not start anything. */
+  ignored: z.int().optional(),
+  problem: statusProblemSchema.optional(),
+})
+export type SourceSummary = z.infer<typeof sourceSummarySchema>
+
 export const statusSchema = z.strictObject({
   version: z.string(),
   startedAt: z.iso.datetime(),
@@ -311,6 +329,7 @@ export const statusSchema = z.strictObject({
   providers: z.array(providerSummarySchema),
   tokens: z.array(tokenSummarySchema),
   webhooks: z.array(webhookSummarySchema),
+  sources: z.array(sourceSummarySchema).optional(),
   events: z.array(eventSchema),
   /** The last three that failed or were dropped, regardless of later events. */
   failures: z.array(eventSchema).optional(),

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { botSlugForm } from '../api/bots.ts'
+import { checkFeed, feedFields, feedProviders, isFeedProvider } from '../sources/feed.ts'
 import { environmentName, optionalDuration, secureUrl } from './values.ts'
 import type { YamlPath } from './yaml.ts'
 
@@ -54,17 +55,17 @@ export const repositorySchema = z
   .refine((name) => !/(^|\/)\.{1,2}(\/|$)/.test(name), 'not owner/repository')
 
 export const sourceSchema = z.strictObject({
-  provider: z.enum(sourceProviders).describe('The sender.'),
+  provider: z.enum([...sourceProviders, ...feedProviders]).describe('The sender.'),
   repository: repositorySchema
     .optional()
     .describe(
-      'owner/name of the repository or project, or an organisation or group. Required but for stripe.',
+      'github and gitlab: owner/name of the repository or project, or an organisation or group. Required.',
     ),
   hook_id: z
     .int()
     .min(1)
     .optional()
-    .describe('The number of the hook there. Required but for stripe.'),
+    .describe('github and gitlab: the number of the hook there. Required.'),
   app: z
     .string()
     .regex(botSlugForm, 'not the name of a bot')
@@ -81,11 +82,12 @@ export const sourceSchema = z.strictObject({
     .optional()
     .describe('stripe: base URL of its API. Default https://api.stripe.com.'),
   mode: z
-    .enum(['push', 'poll'])
+    .enum(['push', 'poll', 'socket'])
     .optional()
     .describe(
-      'push: the sender posts to this machine; poll: its list of deliveries is read, and no public address is needed (not GitLab). Default: push.',
+      'push: the sender posts to this machine; poll: its list of deliveries is read, and no public address is needed (not GitLab); socket: slack alone, by Socket Mode. Default: push.',
     ),
+  ...feedFields,
   every: optionalDuration(
     'With mode poll: how often the list is read, from 30s to 1h; after quiet times less often. Default: 1m.',
   ),
@@ -114,7 +116,25 @@ export const hookScopes = (
     : ['admin:org_hook']
 }
 
-type SourceEntry = z.output<typeof sourceSchema>
+export type SourceEntry = z.output<typeof sourceSchema>
+
+/** Without those that bring their events themselves. */
+export type HookEntry = SourceEntry & { readonly provider: SourceProvider }
+
+export const isHookEntry = (source: SourceEntry): source is HookEntry =>
+  !isFeedProvider(source.provider)
+
+/** The keys of hooks alone. */
+const hookFields = [
+  'repository',
+  'hook_id',
+  'app',
+  'key_env',
+  'api_url',
+  'every',
+  'catch_up',
+  'at_most',
+]
 
 /** Checks what the schema cannot. */
 export const checkSource = (
@@ -128,6 +148,10 @@ export const checkSource = (
   const isStripe = provider === 'stripe'
   if (scheme !== undefined && scheme !== provider)
     report(['source'], `signature_scheme ${scheme} is not that of ${provider}`)
+  if (!isHookEntry(source)) return checkFeed(source, hookFields, report)
+  for (const key of ['app_token_env', 'token_env', 'from'] as const)
+    if (source[key] !== undefined) at(key, `not used with ${provider}`, 'remove it')
+  if (mode === 'socket') at('mode', 'used with slack only', 'remove mode')
   const { app } = source
   if (app !== undefined && provider !== 'github') at('app', 'used with github only', 'remove it')
   const hasNoHook = isStripe ? 'not used with stripe' : app !== undefined && 'not used with app'
@@ -159,7 +183,7 @@ export const toSource = (
     key_env: keyEnv,
     api_url: apiUrl,
     app,
-  }: SourceEntry,
+  }: HookEntry,
   path: string,
 ): WebhookSource => ({
   provider,
@@ -177,5 +201,5 @@ export const toCatchUp = ({
   every: everyMs = 60_000,
   catch_up: mode = how === 'poll' ? 'all' : 'ask',
   at_most: atMost = 20,
-}: SourceEntry): CatchUpSettings | undefined =>
+}: HookEntry): CatchUpSettings | undefined =>
   mode === 'off' ? undefined : { mode, atMost, ...(how === 'poll' && { everyMs }) }

@@ -94,8 +94,14 @@ const limitWarnings = ({ gateway }: Config): Warning[] =>
 
 /** Secrets of a webhook that it does not have, or that are unset. */
 export const secretFaults = (webhook: Webhook, { env }: Facts): Fault[] => {
-  const { path, scheme, secretNames, verifyTokenNames } = webhook
+  const { path, scheme, secretNames, verifyTokenNames, feed } = webhook
   const fault = faultAbout({ webhook: path })
+  if (feed) {
+    const missing = listUnset([feed.tokenEnv], env)
+    return missing.length === 0
+      ? []
+      : fault('secret-unset', `${areUnset(missing)}; no event comes`, describeUnset(missing))
+  }
   if (getKeySource(scheme)) return []
   if (secretNames.length === 0)
     return fault(

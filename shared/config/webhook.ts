@@ -13,12 +13,14 @@ import {
   type WebhookContext,
 } from './rule.ts'
 import { formatLogin } from './name-forms.ts'
+import { type Feed, isFeedProvider, toFeed } from '../sources/feed.ts'
 import { checkDescribedFields, namesEvent, readDescribed } from './described-fields.ts'
 import { checkSenderFields } from './sender-fields.ts'
 import { checkSignatureFields, findSignatureHeaders, readScheme } from './signature-fields.ts'
 import {
   type CatchUpSettings,
   checkSource,
+  isHookEntry,
   toCatchUp,
   toSource,
   type WebhookSource,
@@ -48,6 +50,8 @@ export type Webhook = {
   readonly source?: WebhookSource
   /** Where deliveries to it are caught up. */
   readonly catchUp?: CatchUpSettings
+  /** Where its events come from, if it takes no requests. */
+  readonly feed?: Feed
   /** None in an entry that only takes deliveries so far, as that of a new bot. */
   readonly rules: readonly Rule[]
 }
@@ -97,10 +101,11 @@ export const readWebhooks = (
 type Report = (key: YamlPath, reason: string, hint?: string) => void
 
 const readWebhook = (
-  entry: WebhookEntry,
+  written: WebhookEntry,
   index: number,
   context: WebhookContext,
 ): Webhook | undefined => {
+  const entry = withSchemeOfFeed(written)
   const { file, problems, agents } = context
   const before = problems.length
   const place: YamlPath = ['webhooks', index]
@@ -113,6 +118,10 @@ const readWebhook = (
   if (entry.rules?.length === 0 && entry.source?.app === undefined)
     at(['rules'], 'must not be empty')
   if (entry.source) checkSource(entry.source, entry.signature_scheme, at)
+  if (entry.source && isFeedProvider(entry.source.provider))
+    for (const key of ['secret_env', 'rate_limit', 'delivery_id_header'] as const)
+      if (entry[key] !== undefined)
+        at([key], 'has no effect: nothing is sent to this path', 'remove it')
 
   const { signature_scheme: scheme } = entry
   const shared = parseRule(entry, place, context, scheme)
@@ -146,6 +155,14 @@ const readWebhook = (
   if (problems.length > before) return undefined
   const rules = parts.flatMap(({ fields, parsed }) => toRule(fields, agents, parsed) ?? [])
   return rules.length === parts.length ? toWebhook(entry, rules) : undefined
+}
+
+/** Nothing signs the events of a feed: its scheme says what they look like. */
+const withSchemeOfFeed = (entry: WebhookEntry): WebhookEntry => {
+  const { signature_scheme: scheme, source } = entry
+  return source && isFeedProvider(source.provider) && scheme === 'hmac'
+    ? { ...entry, signature_scheme: source.provider }
+    : entry
 }
 
 /** Checks what the signature of a webhook has to do with its rules and its times. */
@@ -299,7 +316,9 @@ const checkNames = (
 }
 
 const toWebhook = (entry: WebhookEntry, rules: Webhook['rules']): Webhook => {
-  const catchUp = entry.source && toCatchUp(entry.source)
+  const hook = entry.source && isHookEntry(entry.source) ? entry.source : undefined
+  const catchUp = hook && toCatchUp(hook)
+  const feed = entry.source && toFeed(entry.source)
   return {
     path: entry.path,
     urlPaths: getUrlPaths(entry.path),
@@ -310,8 +329,9 @@ const toWebhook = (entry: WebhookEntry, rules: Webhook['rules']): Webhook => {
     scheme: getScheme(entry),
     dedupe: entry.dedupe ?? 'id',
     rateLimit: entry.rate_limit,
-    ...(entry.source && { source: toSource(entry.source, entry.path) }),
+    ...(hook && { source: toSource(hook, entry.path) }),
     ...(catchUp && { catchUp }),
+    ...(feed && { feed }),
     rules: rules.map((rule) => withBot(rule, entry.source?.app)),
   }
 }

@@ -143,7 +143,7 @@ export const listPrivateTexts = (
   ]
   const unsigned = [
     ...webhooks.filter(
-      ({ scheme, secretNames }) => secretNames.length === 0 && !getKeySource(scheme),
+      ({ scheme, secretNames, feed }) => secretNames.length === 0 && !feed && !getKeySource(scheme),
     ),
     ...used.filter(({ secret }) => secret === 'none'),
   ]

@@ -9,6 +9,7 @@ import {
   toStages,
   describeTargetState,
 } from '../../../shared/event-stages.ts'
+import { describeFeed } from '../../../shared/sources/feed.ts'
 import { formatDuration, formatLocalTime, toPlainLine, toPlainText } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
 import { withDaemon } from '../../daemon-client/ensure.ts'
@@ -108,6 +109,7 @@ const describeApproval = ({ approval }: EventDetail, now: Date): string | undefi
 const describeSignature = ({ signed, source }: EventDetail): string | undefined => {
   if (source === 'schedule') return 'none: begun by a schedule of this machine'
   if (source === 'api') return "none: read from the sender's API with your login"
+  if (source !== undefined) return `none: ${describeFeed(source)}`
   return signed === undefined ? undefined : signed ? 'valid' : 'none: no secret is set'
 }
 

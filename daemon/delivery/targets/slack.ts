@@ -37,7 +37,7 @@ export const createSlack = (
         },
         attempt,
       })
-      const failure = toFailure(response, address)
+      const failure = toSlackFailure(response, address)
       if (failure) throw failure
       messages.remember(response.json)
       return response
@@ -57,7 +57,7 @@ export const createSlack = (
         token: accessToken,
         attempt: asking,
       })
-      const failure = toFailure(response, '')
+      const failure = toSlackFailure(response, '')
       if (failure) throw failure
       const scopes = response.headers['x-oauth-scopes']
       if (typeof scopes === 'string' && !/\bchat:write\b/.test(scopes))
@@ -121,7 +121,7 @@ const respond = async (
 const responseIsOver = 'Slack takes answers to a command for 30 minutes, and five at most'
 
 /** `@U…` is a user by id, which Slack expects without the sign. */
-const toChannel = (address: string): string =>
+export const toChannel = (address: string): string =>
   /^@[UW][A-Z0-9]{2,}$/.test(address) ? address.slice(1) : address
 
 const hints: Readonly<Record<string, string>> = {
@@ -160,7 +160,8 @@ const transientErrors = new Set([
 /** "It's possible some aspect of the operation succeeded before the error was raised". */
 const ambiguousErrors = new Set(['internal_error', 'fatal_error'])
 
-const toFailure = (response: TargetResponse, address: string): Error | undefined => {
+/** Slack answers 200 to what it refuses. */
+export const toSlackFailure = (response: TargetResponse, address: string): Error | undefined => {
   const { json, status, headers } = response
   const error = typeof json['error'] === 'string' ? json['error'] : ''
   const name = /^[a-z_]{1,64}$/.test(error) ? error : 'an error without a name'

@@ -16,7 +16,11 @@ const root = fileURLToPath(packageFolder)
 const bin = join(root, 'dist', 'bin')
 
 /** Loaded with the first configuration that needs them, not at a usual start. */
-const lateParts = ['./doorward-daemon-nats.cjs', './doorward-daemon-tunnel.cjs']
+const lateParts = [
+  './doorward-daemon-nats.cjs',
+  './doorward-daemon-tunnel.cjs',
+  './doorward-daemon-ws.cjs',
+]
 
 /** A line of the file that is in no function: `const a = require("…"), b = require("…");` */
 const loadedAtStart =

@@ -1,0 +1,208 @@
+import type { SourceSummary, StatusProblem } from '../../shared/api/api.ts'
+import { listSecrets } from '../../shared/config/environment.ts'
+import type { Feed, FeedKind } from '../../shared/sources/feed.ts'
+import type { DoorwardError } from '../../shared/errors.ts'
+import type { OwnMessages } from '../delivery/loop-guard.ts'
+import type { EventStore } from '../events/event-store.ts'
+import type { Log } from '../log/log.ts'
+import type { Tokens } from '../oauth/dependencies.ts'
+import type { ChatApprovals } from '../webhook/approvals/chat.ts'
+import type { CompiledWebhook } from '../webhook/compiled-webhook.ts'
+import type { Engine } from '../webhook/engine.ts'
+import { getSlackApi, SlackChat } from './slack/chat.ts'
+import { loadWebSocket } from './slack/connect.ts'
+import { SlackSource } from './slack/slack-source.ts'
+import type { Source, SourceServices } from './source.ts'
+import { getAnswerBot, getTelegramApi, TelegramChat } from './telegram/chat.ts'
+import { Offsets } from './telegram/offsets.ts'
+import { TelegramSource } from './telegram/telegram-source.ts'
+
+/*
+ * All sources of the configuration. Webhooks with the same token share one: Slack gives each event to only one socket
+ * of an app, and Telegram lets only one program read.
+ */
+
+type Services = Pick<SourceServices, 'accept' | 'isServing'> & {
+  readonly current: () => Pick<Engine, 'config' | 'env' | 'byPath'>
+  readonly access: Tokens['access']
+  readonly messages: OwnMessages
+  readonly events: EventStore
+  readonly log: Pick<Log, 'info' | 'warn'>
+  /** The file of the numbers of Telegram. */
+  readonly offsetsFile: string
+  readonly approvals?: ChatApprovals
+  readonly now?: () => number
+}
+
+/** A source that is wanted: a kind, and the value of a variable. */
+type Wanted = {
+  readonly kind: FeedKind
+  readonly name: string
+  readonly token: string
+  readonly apiUrl: string
+}
+
+type Running = { readonly wanted: Wanted; readonly source: Source }
+
+export class Sources {
+  readonly #services: Services
+  readonly #now: () => number
+  readonly #running = new Map<string, Running>()
+  readonly #control = new AbortController()
+  readonly #offsets: Offsets
+  readonly #slack: SlackChat
+  readonly #telegram: TelegramChat
+  #disconnectSlack: (() => void) | undefined
+  #disconnectTelegram: (() => void) | undefined
+  #isStarted = false
+
+  constructor(services: Services) {
+    const { current, access, messages, approvals = noApprovals, now = Date.now } = services
+    const { signal } = this.#control
+    this.#services = services
+    this.#now = now
+    this.#offsets = new Offsets(services.offsetsFile)
+    const gateway = () => current().config.gateway
+    const env = () => current().env
+    this.#slack = new SlackChat({ gateway, env, access, messages, approvals, signal })
+    this.#telegram = new TelegramChat({
+      gateway,
+      env,
+      approvals,
+      signal,
+      waiting: () => this.configure(),
+    })
+  }
+
+  start(): void {
+    this.#isStarted = true
+    this.configure()
+  }
+
+  /** Starts what the configuration wants now, and stops the rest. A source that has failed begins again. */
+  configure(): void {
+    if (!this.#isStarted || this.#control.signal.aborted) return
+    const wanted = this.#listWanted()
+    for (const [key, { source }] of this.#running)
+      if (!wanted.has(key) || source.status().state === 'failed') {
+        this.#running.delete(key)
+        void source.stop()
+      }
+    for (const [key, one] of wanted)
+      if (!this.#running.has(key)) {
+        const source = this.#create(one)
+        this.#running.set(key, { wanted: one, source })
+        source.start()
+      }
+    this.#connectChats()
+  }
+
+  /** Takes no more events; another process may take over, or the daemon stops. */
+  async stop(): Promise<void> {
+    this.#control.abort()
+    this.#disconnectSlack?.()
+    this.#disconnectTelegram?.()
+    await Promise.all([...this.#running.values()].map(async ({ source }) => source.stop()))
+  }
+
+  list(): SourceSummary[] {
+    return [...this.#running.values()].map(({ wanted, source }) => ({
+      kind: wanted.kind,
+      webhooks: this.#webhooksOf(wanted).map(({ path }) => path),
+      ...source.status(),
+    }))
+  }
+
+  problems(): StatusProblem[] {
+    return this.list().flatMap(({ problem, webhooks: [webhook] }) =>
+      problem ? [{ ...problem, ...(webhook !== undefined && { about: { webhook } }) }] : [],
+    )
+  }
+
+  #listWanted(): Map<string, Wanted> {
+    const { config, env } = this.#services.current()
+    const found = this.#webhooks().flatMap(({ feed }) => this.#toWanted(feed, env) ?? [])
+    const bot = getAnswerBot(config.gateway, env)
+    // Somebody has to hear the buttons of a question.
+    if (bot && this.#telegram.isWaiting)
+      found.push({ kind: 'telegram', apiUrl: getTelegramApi(config.gateway), ...bot })
+    return new Map(found.map((one) => [[one.kind, one.apiUrl, one.token].join(' '), one]))
+  }
+
+  #toWanted({ kind, tokenEnv: name }: Feed, env: NodeJS.ProcessEnv): Wanted | undefined {
+    const { gateway } = this.#services.current().config
+    const [token] = listSecrets([name], env)
+    const apiUrl = kind === 'slack' ? getSlackApi(gateway) : getTelegramApi(gateway)
+    return token === undefined ? undefined : { kind, name, token: token.trim(), apiUrl }
+  }
+
+  #webhooks(): (CompiledWebhook & { readonly feed: Feed })[] {
+    return [...new Set(this.#services.current().byPath.values())].filter(
+      (webhook): webhook is CompiledWebhook & { readonly feed: Feed } => webhook.feed !== undefined,
+    )
+  }
+
+  #webhooksOf({ kind, token }: Wanted): CompiledWebhook[] {
+    const { env } = this.#services.current()
+    return this.#webhooks().filter(
+      ({ feed }) => feed.kind === kind && this.#toWanted(feed, env)?.token === token,
+    )
+  }
+
+  #create(wanted: Wanted): Source {
+    const { accept, isServing } = this.#services
+    const { name, token, apiUrl } = wanted
+    const parts = {
+      webhooks: () => this.#webhooksOf(wanted),
+      accept,
+      isServing: () => isServing() && !this.#control.signal.aborted,
+      tell: (fault: DoorwardError) => this.#tell(wanted, fault),
+      now: this.#now,
+      apiUrl,
+      token: { token, name },
+    }
+    if (wanted.kind === 'telegram')
+      return new TelegramSource({
+        ...parts,
+        offsets: this.#offsets,
+        pressed: async (press) => this.#telegram.pressed(press, { token, name }),
+      })
+    // Now: an update may replace the files of a daemon that runs.
+    void loadWebSocket()
+    return new SlackSource({ ...parts, pressed: this.#slack.pressed })
+  }
+
+  /** A question has buttons only where somebody hears them. */
+  #connectChats(): void {
+    const { approvals = noApprovals, current } = this.#services
+    const kinds = [...this.#running.values()].map(({ wanted }) => wanted.kind)
+    if (kinds.includes('slack')) this.#disconnectSlack ??= approvals.connect(this.#slack)
+    else {
+      this.#disconnectSlack?.()
+      this.#disconnectSlack = undefined
+    }
+    const { config, env } = current()
+    if (getAnswerBot(config.gateway, env))
+      this.#disconnectTelegram ??= approvals.connect(this.#telegram)
+    else {
+      this.#disconnectTelegram?.()
+      this.#disconnectTelegram = undefined
+    }
+  }
+
+  #tell({ kind }: Wanted, { code, message, hint }: DoorwardError): void {
+    const { events, log } = this.#services
+    log.warn({ code, source: kind }, message)
+    events.add(new Date(this.#now()), {
+      kind: 'daemon',
+      state: 'failed',
+      code,
+      detail: hint === undefined ? message : `${message}: ${hint}`,
+    })
+  }
+}
+
+const noApprovals: ChatApprovals = {
+  connect: () => () => undefined,
+  press: async () => 'Nothing waits here any more.',
+}
