@@ -12,7 +12,12 @@ export const describePrompt = ({ promptSize, context = [] }: RunInput): string |
 /** The sandbox of a program; undefined where none ran. */
 export const describeSandbox = ({ sandbox }: RunInput): string | undefined => {
   if (sandbox === undefined) return undefined
-  return sandbox ? `${sandbox.kind}, ${sandbox.network ? 'with' : 'no'} network` : 'none'
+  if (!sandbox) return 'none'
+  const { kind, network, refused = [] } = sandbox
+  return [
+    `${kind}, network ${network}`,
+    ...(refused.length > 0 ? [`refused ${refused.join(', ')}`] : []),
+  ].join(', ')
 }
 
 /** What a run has used: `$0.42, 12345 tokens in (8000 cached), 678 out, 3 turns, claude-opus-5`. */

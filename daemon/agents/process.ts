@@ -1,9 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { statSync } from 'node:fs'
-import { Writable } from 'node:stream'
+import { Server } from 'node:net'
+import { type Readable, Writable } from 'node:stream'
 import { type DoorwardError, systemCode } from '../../shared/errors.ts'
 import { isAlive } from '../../shared/home/lock.ts'
 import { toAgentError } from './answer.ts'
+import type { Listeners } from './network/listeners.ts'
 import { longTimeout } from '../util/concurrency.ts'
 import { createByteCollector } from '../util/byte-budget.ts'
 
@@ -14,6 +16,8 @@ export type ProcessOptions = {
   readonly input: string | Uint8Array
   /** The content of file descriptor 3. */
   readonly filter?: Buffer | undefined
+  /** Listening sockets that it hands over before its program starts, by file descriptor 4. */
+  readonly listeners?: Listeners | undefined
   readonly timeoutMs: number
   readonly outputLimitBytes: number
   /** Kills the program when its output is longer. */
@@ -59,12 +63,19 @@ const runChild = async (options: ProcessOptions): Promise<ProcessResult> => {
   const child = spawn(program, args, {
     cwd: options.cwd,
     env: options.env,
-    stdio: ['pipe', 'pipe', 'pipe', ...(options.filter ? ['pipe' as const] : [])],
+    stdio: [
+      'pipe',
+      'pipe',
+      'pipe',
+      ...(options.filter || options.listeners ? ['pipe' as const] : []),
+      ...(options.listeners ? ['ipc' as const] : []),
+    ],
     // Its own process group, so that its children stop with it.
     detached: process.platform !== 'win32',
     windowsHide: true,
   })
   if (child.pid !== undefined) options.onStart?.(child.pid)
+  if (options.listeners) takeListeners(child, options.listeners)
   const stdout = collectFirst(child, options.outputLimitBytes, () => {
     if (options.stopsWhenCut) killGroup(child, 'SIGKILL')
   })
@@ -110,6 +121,17 @@ const runChild = async (options: ProcessOptions): Promise<ProcessResult> => {
   }
 }
 
+/** Ends the channel with the last of them: the program must not have it. */
+const takeListeners = (child: ChildProcess, { ports, onListener }: Listeners): void => {
+  let missing = ports.length
+  child.on('message', (port, listener) => {
+    if (!(listener instanceof Server) || missing === 0) return
+    missing -= 1
+    onListener(Number(port), listener)
+    if (missing === 0) child.disconnect()
+  })
+}
+
 /** The system reports a missing working folder as it reports a missing program. */
 export const toFolderError = ({
   argv,
@@ -138,7 +160,7 @@ const waitForExit = async (
 ): Promise<[number | null, NodeJS.Signals | null]> =>
   new Promise((resolve, reject) => {
     child.once('error', reject)
-    child.once('exit', () => {
+    child.once('exit', (code, signal) => {
       timers.push(
         setTimeout(() => {
           killGroup(child, 'SIGKILL')
@@ -146,11 +168,19 @@ const waitForExit = async (
           child.stderr?.destroy()
         }, closeDelayMs),
       )
+      // Node emits no 'close' for a child whose channel we have ended.
+      const end = () => {
+        killGroup(child, 'SIGKILL')
+        resolve([code, signal])
+      }
+      void Promise.all([child.stdout, child.stderr].map(untilClosed)).then(end)
     })
-    child.once('close', (code, signal) => {
-      killGroup(child, 'SIGKILL')
-      resolve([code, signal])
-    })
+  })
+
+const untilClosed = async (stream: Readable | null): Promise<void> =>
+  new Promise((resolve) => {
+    if (!stream || stream.closed) resolve()
+    else stream.once('close', resolve)
   })
 
 const killGroup = (child: ChildProcess, signal: NodeJS.Signals): void => {

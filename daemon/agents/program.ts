@@ -93,12 +93,14 @@ export const runProgram = async (
   const network = program.proxyEnv === false ? {} : networkVariables(env)
   const needsFolder = Boolean(ownFolder ?? program.sandbox) || program.cwd === undefined
   const folder = needsFolder ? await makeAgentFolder(ownFolder?.parent ?? tmpdir()) : undefined
+  let closeWay: (() => void) | undefined
   try {
     const made = await makeRun(program, context, { tokens, network, folder })
     const { environment, cwd, own } = made
     const confined: Confined =
       folder === undefined ? made : await confineRun(program, context, { ...made, network, folder })
-    const { note, sandbox = null } = confined
+    const { note, sandbox = null, way } = confined
+    closeWay = way?.close
     if (own?.startsBare !== undefined && (!program.sandbox || note !== undefined))
       throw toAgentError(
         'agent-failed',
@@ -111,13 +113,16 @@ export const runProgram = async (
     const result = await run({
       argv: confined.argv,
       filter: confined.filter,
+      listeners: way?.listeners,
       cwd,
-      env: environment,
+      env: { ...environment, ...way?.variables },
       input: prompt,
       timeoutMs: program.timeoutMs,
       outputLimitBytes: program.outputLimitBytes,
       signal,
     })
+    const refused = way?.refused() ?? []
+    if (sandbox && refused.length > 0) context.confined?.({ ...sandbox, refused: [...refused] })
     // A program that prints its environment when it fails must not bring a secret into an event.
     const secrets = new Map([
       ...proxyPasswords(network),
@@ -137,6 +142,7 @@ export const runProgram = async (
   } catch (error) {
     throw error instanceof DoorwardError ? error : toStartError(program, error)
   } finally {
+    closeWay?.()
     await ownFolder?.finish?.()
     if (folder !== undefined) await removeFolder(folder).catch(() => undefined)
   }
@@ -201,6 +207,7 @@ const confineRun = async (
           argv,
           cwd,
           env: environment,
+          own: program.env,
           values: [...Object.keys({ ...program.env, ...network }), eventFileVariable].flatMap(
             (name) => environment[name] ?? [],
           ),
@@ -238,9 +245,10 @@ const getWorkingFolder = ({ cwd, ownFolder }: Program, folder: string | undefine
   return ownFolder ? join(folder ?? '', 'work') : (folder ?? '')
 }
 
-/** Bubblewrap exits so before the program starts. */
+/** Bubblewrap, and what listens in its network, exit so before the program starts. */
 const isSandboxFault = ({ exitCode, stderr }: ProcessResult): boolean =>
-  exitCode === 1 && stderr.subarray(0, 7).toString() === 'bwrap: '
+  (exitCode === 1 && stderr.subarray(0, 7).toString() === 'bwrap: ') ||
+  (exitCode === 125 && stderr.subarray(0, 9).toString() === 'network: ')
 
 const toStopError = ({ argv, timeoutMs }: Program, result: ProgramResult): DoorwardError => {
   const [name] = argv

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { parsePath } from '../paths.ts'
 import { budgetSchema } from './budget.ts'
 import { agentClis, type CliKind } from './clis.ts'
+import { isLimited, networkSchema, type NetworkSetting, readMode } from './network.ts'
 import { headerNameForm } from '../config/name-forms.ts'
 import { duration, environmentName, secureUrl, size } from '../config/values.ts'
 
@@ -69,12 +70,9 @@ const programCommon = {
     .enum(['auto', 'required', 'off'])
     .optional()
     .describe(
-      'Whether it can reach only its folder and its own login. auto: with a workspace, tools or network: off, where the system has a sandbox; required: always, or it does not run. Default auto.',
+      'Whether it can reach only its folder and its own login. auto: with a workspace, tools or a limited network, where the system has a sandbox; required: always, or it does not run. Default auto.',
     ),
-  network: z
-    .enum(['on', 'off'])
-    .optional()
-    .describe('With off, it has no network; this needs a sandbox. Default on.'),
+  network: networkSchema,
 }
 
 /** The level of tools that `tools` names. */
@@ -85,9 +83,18 @@ const tools = z
     'What it may do in its folder: nothing, read files, or change them too. Flags in args override it. Default none.',
   )
 
-const offlineNeedsSandbox = 'network: off needs the sandbox: leave out sandbox: off'
-const canBeOffline = ({ sandbox, network }: { sandbox?: string; network?: string }): boolean =>
-  sandbox !== 'off' || network !== 'off'
+type Confined = { readonly sandbox?: string | undefined; readonly network?: NetworkSetting }
+const networkNeedsSandbox = {
+  path: ['network'],
+  error: ({ input }: { input?: unknown }) => {
+    const mode = readMode((input as Confined).network)
+    const { network } = input as Confined
+    const words = typeof network === 'object' ? 'network: {allow: …}' : `network: ${mode}`
+    return `${words} needs the sandbox: leave out sandbox: off`
+  },
+}
+const canLimitNetwork = ({ sandbox, network }: Confined): boolean =>
+  sandbox !== 'off' || !isLimited(network)
 
 /** A program whose flags and output format doorward knows. */
 const cliAgent = <Kind extends CliKind>(kind: Kind) => {
@@ -109,7 +116,7 @@ const cliAgent = <Kind extends CliKind>(kind: Kind) => {
       ...programCommon,
       ...agentCommon,
     })
-    .refine(canBeOffline, { path: ['network'], error: offlineNeedsSandbox })
+    .refine(canLimitNetwork, networkNeedsSandbox)
     .describe(`Runs ${name}, without tools unless tools or args grant them.`)
 }
 
@@ -155,7 +162,12 @@ export const agentSchema = z.discriminatedUnion('kind', [
       ...programCommon,
       ...agentCommon,
     })
-    .refine(canBeOffline, { path: ['network'], error: offlineNeedsSandbox })
+    .refine(canLimitNetwork, networkNeedsSandbox)
+    .refine(({ network }) => network !== 'model', {
+      path: ['network'],
+      error:
+        'doorward does not know the model of this program: network: { allow: [hosts] } names what it reaches',
+    })
     .describe('Runs a program; its standard output is the answer.'),
   cliAgent('claude'),
   cliAgent('codex'),

@@ -1,4 +1,6 @@
 import { agentClis, isCliKind } from './clis.ts'
+import type { NetworkMode } from '../api/api.ts'
+import { isLimited, readMode } from './network.ts'
 import type { Agent, CliAgent, CommandAgent } from './schema.ts'
 
 /** An agent that runs a program. */
@@ -24,13 +26,17 @@ const isCli = (agent: Agent): agent is CliAgent => isCliKind(agent.kind)
 /** Whether a run of this agent is in a sandbox, where the system has one. */
 export const wantsSandbox = (agent: ProgramAgent, hasWorkspace: boolean): boolean => {
   if (agent.sandbox === 'off') return false
-  if (agent.sandbox === 'required' || agent.network === 'off') return true
+  if (needsSandbox(agent)) return true
   return hasWorkspace || (isCli(agent) && getToolLevel(agent) !== 'none')
 }
 
 /** Whether it is not run where the system has no sandbox. */
 export const needsSandbox = (agent: ProgramAgent): boolean =>
-  agent.sandbox === 'required' || agent.network === 'off'
+  agent.sandbox === 'required' || isLimited(agent.network)
+
+/** What it reaches in a sandbox. */
+export const getNetworkMode = (agent: ProgramAgent): NetworkMode =>
+  readMode(agent.network) ?? (isCli(agent) && getToolLevel(agent) === 'write' ? 'model' : 'open')
 
 /** Programs that read files without asking, unless their flags forbid it. */
 const readers =

@@ -83,13 +83,27 @@ const filledContextSchema = z.strictObject({
   leftOut: z.string().nullable(),
 })
 
+/**
+ * What a program in a sandbox reaches. `open`: every host but those of metadata; `model`: the hosts of its model, and
+ * those that the owner adds; `off`: none.
+ */
+export const networkModes = ['open', 'model', 'off'] as const
+export type NetworkMode = (typeof networkModes)[number]
+
+const sandboxSchema = z.strictObject({
+  kind: z.string(),
+  network: z.enum(networkModes),
+  /** Hosts and ports that it asked for and did not reach, at most 20. */
+  refused: z.array(z.string()).optional(),
+})
+
 /** What the agent of the last run really had, and what it used. */
 export const runInputSchema = z.strictObject({
   /** Bytes of the prompt with its contexts. */
   promptSize: z.int().optional(),
   context: z.array(filledContextSchema).optional(),
   /** That of its program; null for a program that could reach what you can. */
-  sandbox: z.strictObject({ kind: z.string(), network: z.boolean() }).nullable().optional(),
+  sandbox: sandboxSchema.nullable().optional(),
   usage: usageSchema.optional(),
 })
 export type RunInput = z.infer<typeof runInputSchema>

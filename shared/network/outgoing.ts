@@ -97,14 +97,15 @@ export const openRequest = async (
 
 /**
  * Opens a connection to the host and port of a URL through the proxy for it, in at most `limitMs`. Undefined
- * without a proxy: the caller connects directly. Throws `ProxyError`.
+ * without a proxy: the caller connects directly. `env` names another's proxies. Throws `ProxyError`.
  */
 export const openTunnel = async (
   url: URL,
   limitMs: number,
   signal?: AbortSignal,
+  env = networkEnv,
 ): Promise<Socket | undefined> => {
-  const proxy = getProxy(url)
+  const proxy = getProxy(url, env)
   if (!proxy) return undefined
   const control = new AbortController()
   const abort = () => control.abort()
@@ -134,8 +135,8 @@ export const startTls = (url: URL, tunnel?: Socket): Socket => {
   })
 }
 
-const getProxy = (url: URL): Proxy | undefined => {
-  const proxy = findProxy(url, networkEnv)
+const getProxy = (url: URL, env = networkEnv): Proxy | undefined => {
+  const proxy = findProxy(url, env)
   if (proxy && 'isUnusable' in proxy) throw unusableProxy(proxy)
   return proxy
 }

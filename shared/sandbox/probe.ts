@@ -46,6 +46,8 @@ export const findSandbox = async (env: NodeJS.ProcessEnv): Promise<Sandbox> => {
 /** The namespaces that every sandbox has. */
 export const bwrapNamespaces = [
   '--unshare-user',
+  // The network of the machine leads to its metadata, and to sockets that no mount hides.
+  '--unshare-net',
   '--unshare-ipc',
   '--unshare-pid',
   '--unshare-uts',

@@ -63,6 +63,7 @@ const webhooksFile = `webhooks:
 ${kinds.map((kind) => `  - { path: /${kind}, agent: ${kind}, prompt_template: "Say it. {{event.canary}} {{event.more}}" }`).join('\n')}
 ${kinds.map((kind) => `  - { path: /at-${kind}, agent: at-${kind}, prompt_template: "Say it. {{event.canary}} {{event.more}}" }`).join('\n')}
 ${kinds.map((kind) => `  - { path: /boxed-${kind}, agent: boxed-${kind}, prompt_template: "Say it. {{event.canary}}" }`).join('\n')}
+${kinds.map((kind) => `  - { path: /writer-${kind}, agent: writer-${kind}, prompt_template: "Say it. {{event.canary}}" }`).join('\n')}
   - { path: /cheap-claude, agent: cheap-claude, prompt_template: "Say it. {{event.canary}}" }
 ${kinds.map((kind) => `  - { path: /hasty-${kind}, agent: hasty-${kind}, prompt_template: "Say it. {{event.canary}}" }`).join('\n')}
 `
@@ -126,6 +127,7 @@ describe('the agent programs themselves', function () {
           'cheap',
           'budget: { run: 0.000001 }, tools: read',
         ),
+        variant(agents, 'writer', `cwd: "${project}", tools: write, sandbox: required`),
         variant(agents, 'boxed', `cwd: "${project}", tools: read, sandbox: required`),
         '',
       ].join('\n'),
@@ -232,6 +234,21 @@ describe('the agent programs themselves', function () {
         const outside = await read(join(home, 'key.txt'))
         assert.match(outside, /denied|No such file|not in workspace|prevents you/)
         assert.ok(!outside.includes('key-of-the-person'))
+      })
+
+      it('reaches its model, and nothing else, where it may write', async () => {
+        model.behave({ kind: 'answers', text: `the answer of ${kind}` })
+        const { event } = await ask(`writer-${kind}`)
+        assert.deepEqual([event.state, event.result], ['done', `the answer of ${kind}`])
+        assert.equal(event.sandbox?.network, 'model')
+        // What it does without: experiments, and telemetry.
+        const refused = event.sandbox?.refused ?? []
+        const known =
+          /^(ab\.chatgpt\.com|play\.googleapis\.com|\S*(statsig|sentry|datadog)\S*):443$/
+        assert.ok(
+          refused.every((host) => known.test(host)),
+          refused.join(' '),
+        )
       })
 
       it('fails with its own words and the way to log in when the model refuses it', async () => {

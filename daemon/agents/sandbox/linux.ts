@@ -1,6 +1,7 @@
 import { lstatSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { bwrapNamespaces, isInside } from '../../../shared/sandbox/probe.ts'
+import { listenBefore } from '../network/listeners.ts'
 import type { Room } from './visible-files.ts'
 
 /*
@@ -50,7 +51,7 @@ export const buildBwrap = (room: Room): string[] => {
     isShown(path) || systemFiles.some((file) => isInside(path, file))
   const isRoot = process.getuid?.() === 0
   const asUser = isRoot ? ['--uid', ordinaryId, '--gid', ordinaryId] : []
-  const namespaces = [...bwrapNamespaces, ...asUser, ...(room.network ? [] : ['--unshare-net'])]
+  const namespaces = [...bwrapNamespaces, ...asUser]
   const empty = [
     '/tmp',
     ...(userHome === '/' ? [] : [userHome]),
@@ -66,12 +67,16 @@ export const buildBwrap = (room: Room): string[] => {
     ...(isRoot ? systemSettings : []).map((path) => ['--ro-bind-try', path, path]),
     ...empty.map(makeEmpty),
     ...[...room.links].map(([at, to]) => (isLinkShown(at) ? [] : ['--symlink', to, at])),
-    ...room.read.map((path) => (isShown(path) ? [] : ['--ro-bind-try', path, path])),
+    ...[...(room.network.ports.length > 0 ? [process.execPath] : []), ...room.read].map((path) =>
+      isShown(path) ? [] : ['--ro-bind-try', path, path],
+    ),
     ...[...room.write].map(([at, what]) => ['--bind-try', what, at]),
     ...room.hidden.map((path) => coverPath(path)),
     ['--remount-ro', '/', ...room.unset.flatMap((name) => ['--unsetenv', name])],
     ['--chdir', room.cwd, '--'],
-    room.argv,
+    room.network.ports.length === 0
+      ? room.argv
+      : listenBefore(room.argv, process.execPath, room.network.ports),
   ].flat()
 }
 
@@ -92,9 +97,8 @@ const showFolder = (path: string): string[] =>
 const statOf = (path: string) => lstatSync(path, { throwIfNoEntry: false })
 
 /*
- * A filter of system calls (seccomp, classic BPF) that allows no sockets of Unix: with the network of the
- * machine a sandbox also has its abstract sockets, among them that of X11 and some session buses, which no
- * mount hides. io_uring could open sockets past the filter, so it is off. Pairs of sockets still work. The
+ * A filter of system calls (seccomp, classic BPF) that allows no sockets of Unix: no mount hides one that a folder of
+ * the run has by accident. io_uring could open sockets past the filter, so it is off. Pairs of sockets still work. The
  * keys that the kernel holds for a session (keyctl) are in no namespace either: tickets of Kerberos are there.
  * A tracer of bubblewrap's own process in the sandbox, the first one, could keep a run from ending.
  */

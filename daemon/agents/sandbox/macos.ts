@@ -67,9 +67,12 @@ export const buildProfile = ({
     ...all('allow file-write*', writable),
     ...all('deny file*', hidden),
     '(allow file-write* (subpath "/dev"))',
-    ...(network ? ['(deny network-outbound (remote unix-socket))'] : ['(deny network*)']),
-    // Resolving names goes through this socket.
-    ...(network ? ['(allow network-outbound (literal "/private/var/run/mDNSResponder"))'] : []),
+    '(deny network*)',
+    // The proxy of the run resolves names.
+    ...(network.ports.length === 0
+      ? []
+      : ['(allow network-bind network-inbound (local ip "localhost:*"))']),
+    ...network.ports.map((port) => `(allow network-outbound (remote ip "localhost:${port}"))`),
     '(deny appleevent-send)',
   ].join('\n')
 }

@@ -1,13 +1,20 @@
 import { realpath, stat } from 'node:fs/promises'
 import { isAbsolute } from 'node:path'
-import type { RunInput } from '../../../shared/api/api.ts'
+import type { NetworkMode, RunInput } from '../../../shared/api/api.ts'
 import type { CliKind } from '../../../shared/agents/clis.ts'
+import { type HostRule, readAllowed } from '../../../shared/agents/network.ts'
 import type { CliAgent, CommandAgent } from '../../../shared/agents/schema.ts'
-import { getToolLevel, needsSandbox, wantsSandbox } from '../../../shared/agents/tools.ts'
+import {
+  getNetworkMode,
+  getToolLevel,
+  needsSandbox,
+  wantsSandbox,
+} from '../../../shared/agents/tools.ts'
 import { getUserHome } from '../../../shared/home/home.ts'
 import { findSandboxFor, isInside, listHomes, wouldShow } from '../../../shared/sandbox/probe.ts'
 import { toAgentError } from '../answer.ts'
 import type { Question } from '../http-agent.ts'
+import { openWay, type WayOut } from '../network/way-out.ts'
 import { buildBwrap, buildSocketFilter } from './linux.ts'
 import { buildSandboxExec } from './macos.ts'
 import { listProgramFiles, locate, loginFilesOf, type Room } from './visible-files.ts'
@@ -16,10 +23,12 @@ import { listProgramFiles, locate, loginFilesOf, type Room } from './visible-fil
 export type SandboxWish = {
   /** Without a sandbox it is not run. */
   readonly required: boolean
-  readonly network: boolean
+  readonly network: NetworkMode
+  /** The hosts that the owner adds. */
+  readonly allow: readonly HostRule[]
   /** Whether it may change its folder. */
   readonly writable: boolean
-  /** The program whose login it gets. */
+  /** The program whose login, and whose model, it reaches. */
   readonly login?: CliKind | undefined
 }
 
@@ -34,7 +43,8 @@ export const toSandboxWish = (
   const canWrite = !isCommand && ['write', 'args'].includes(getToolLevel(agent))
   return {
     required: needsSandbox(agent),
-    network: agent.network !== 'off',
+    network: getNetworkMode(agent),
+    allow: readAllowed(agent.network),
     writable: workspace ? workspace.access === 'write' : canWrite,
     login: isCommand ? undefined : agent.kind,
   }
@@ -45,6 +55,8 @@ type Run = {
   readonly cwd: string
   /** That of the agent. */
   readonly env: Readonly<Record<string, string>>
+  /** Variables that the owner has written. */
+  readonly own: Readonly<Record<string, string>>
   /** Values of variables that may name files: certificates, the file of the event, what the owner sets. */
   readonly values: readonly string[]
   /** Its folder for temporary files. */
@@ -60,6 +72,7 @@ export type Confined = {
   readonly filter?: Buffer | undefined
   readonly note?: string
   readonly sandbox?: RunInput['sandbox']
+  readonly way?: WayOut
 }
 
 /**
@@ -79,10 +92,11 @@ export const confine = async (
     const { missing, hint } = sandbox
     throw toAgentError('sandbox-unavailable', `there is no sandbox: ${missing}`, { hint })
   }
-  const room = await furnish(wish, run, homes, sandbox.program)
-  const made = { kind: sandbox.kind, network: wish.network }
-  if (sandbox.kind === 'sandbox-exec') return { argv: buildSandboxExec(room), sandbox: made }
-  return { argv: buildBwrap(room), filter: buildSocketFilter(process.arch), sandbox: made }
+  const way = await openWay(wish, run, sandbox.kind === 'sandbox-exec')
+  const room = await furnish(wish, run, homes, sandbox.program, way.ports)
+  const made = { way, sandbox: { kind: sandbox.kind, network: wish.network } }
+  if (sandbox.kind === 'sandbox-exec') return { argv: buildSandboxExec(room), ...made }
+  return { argv: buildBwrap(room), filter: buildSocketFilter(process.arch), ...made }
 }
 
 /** Variables of the desktop, and for temporary files, which go to `/tmp` or the folder of the run. */
@@ -93,6 +107,7 @@ const furnish = async (
   run: Run,
   homes: readonly string[],
   sandbox: string,
+  ports: readonly number[],
 ): Promise<Room> => {
   const { cwd, env, folder, doorwardHome } = run
   const [name = '', ...words] = run.argv
@@ -114,7 +129,7 @@ const furnish = async (
     sandbox,
     argv: [program, ...words],
     cwd,
-    network: wish.network,
+    network: { ports },
     unset: folderVariables.filter((name) => !isInside(env[name] ?? folder, folder)),
     userHome: getUserHome(env),
     doorwardHome,

@@ -4,13 +4,19 @@ import { findProgram } from '../../../shared/agents/detect.ts'
 import type { CliKind } from '../../../shared/agents/clis.ts'
 import { getUserHome } from '../../../shared/home/home.ts'
 
+/**
+ * The way out of a sandbox. On Linux it has a network of its own, where the daemon listens; on macOS it may connect to
+ * these ports of the machine.
+ */
+type RoomNetwork = { readonly ports: readonly number[] }
+
 /** The files and folders that the sandbox of one run shows. */
 export type Room = {
   /** The program that makes it. */
   readonly sandbox: string
   readonly argv: readonly string[]
   readonly cwd: string
-  readonly network: boolean
+  readonly network: RoomNetwork
   /** Variables that name folders which are not there. */
   readonly unset: readonly string[]
   readonly userHome: string

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { usageSchema } from '../../../shared/api/api.ts'
+import { networkModes, usageSchema } from '../../../shared/api/api.ts'
 import type { ErrorCode } from '../../../shared/errors.ts'
 import type { Agent } from '../../../shared/config/schema.ts'
 import {
@@ -125,7 +125,16 @@ const runInputOfOther = z.object({
     .array(z.object({ name: word, bytes: z.int(), leftOut: word.nullable() }))
     .max(20)
     .optional(),
-  sandbox: z.object({ kind: word, network: z.boolean() }).nullable().optional(),
+  sandbox: z
+    .object({
+      kind: word,
+      network: z.enum(networkModes),
+      refused: z.array(word).max(20).optional(),
+    })
+    .nullable()
+    .optional()
+    // Workers of older versions say it in another way.
+    .catch(undefined),
   usage: z.object(usageSchema.shape).optional().catch(undefined),
 })
 

@@ -212,7 +212,7 @@ console.log(JSON.stringify({ type: 'result', is_error: false, result: JSON.strin
 
     it('is noted by auto, and refused by required and network: off', async () => {
       const env = await withoutBwrap()
-      const noted = await command(['echo', 'hi'], { sandbox: 'auto', network: 'on' }, env)
+      const noted = await command(['echo', 'hi'], { sandbox: 'auto', network: 'open' }, env)
       assert.equal(noted.note, undefined)
       const programs = env.PATH
       await scriptIn(
@@ -375,7 +375,7 @@ describe('the profile for macOS', () => {
       sandbox: '/usr/bin/sandbox-exec',
       argv: ['claude'],
       cwd: '/Users/me/a "b"',
-      network: false,
+      network: { ports: [] },
       unset: [],
       userHome: '/Users/me',
       doorwardHome: '/Users/me/.doorward',

@@ -78,11 +78,11 @@ describe('the page of an event', () => {
           { name: 'diff', bytes: 200, leftOut: 'the diff is cut' },
           { name: 'files', bytes: 50, leftOut: null },
         ],
-        sandbox: { kind: 'bwrap', network: false },
+        sandbox: { kind: 'bwrap', network: 'model', refused: ['telemetry.example.com:443'] },
       }),
     )
     assert.match(shown, /300 bytes: diff 200 \(the diff is cut\), files 50/)
-    assert.match(shown, /bwrap, no network/)
+    assert.match(shown, /bwrap, network model, refused telemetry.example.com:443/)
     assert.match(textOf(renderPage({ sandbox: null })), /Sandbox\s*none/)
   })
 

@@ -40,6 +40,22 @@ describe('an agent that doorward runs or asks by itself', () => {
       'agents.yaml:3:36 agents.b.network: network: off needs the sandbox: leave out sandbox: off',
       'agents.yaml:4:51 agents.c.network: network: off needs the sandbox: leave out sandbox: off',
     ],
+    'networks that no sandbox could hold': [
+      {
+        agents: `agents:
+  a: { kind: claude, sandbox: off, network: { allow: [example.com] } }
+  b: { kind: command, command: [x], network: model }
+  c: { kind: claude, network: { allow: ['http://example.com'] } }
+  d: { kind: claude, network: { allow: ['169.254.169.254'] } }
+  e: { kind: claude, network: some }
+`,
+      },
+      'agents.yaml:2:36 agents.a.network: network: {allow: …} needs the sandbox: leave out sandbox: off',
+      'agents.yaml:3:37 agents.b.network: doorward does not know the model of this program: network: { allow: [hosts] } names what it reaches',
+      'agents.yaml:4:41 agents.c.network.allow[0]: write a host, with a port or without: example.com, *.example.com, localhost:8080',
+      'agents.yaml:5:41 agents.d.network.allow[0]: no agent in a sandbox reaches the metadata of a machine',
+      'agents.yaml:6:22 agents.e.network: must be open, model or off',
+    ],
     'flags that would change what is read of a program': [
       {
         agents:
