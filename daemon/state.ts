@@ -9,6 +9,7 @@ import {
   createRetryableEvents,
   type RetryableEvents,
 } from './webhook/events/accepted-event.ts'
+import { QuestionRecords } from './webhook/approvals/questions.ts'
 import { type RateLimits, createRateLimits } from './webhook/rate-limit.ts'
 import { EventGroups } from './webhook/rules/groups.ts'
 import { RunBudgets } from './webhook/rules/budgets.ts'
@@ -28,6 +29,8 @@ export type Memory = {
   readonly progress: Progress
   readonly messages: OwnMessages
   readonly usage: UsageLog
+  /** What was asked in chats. */
+  readonly questions: QuestionRecords
   /** When the stream of runs in NATS was made: another time means that what waited in it is gone. */
   readonly runs: { madeAt: string | undefined }
 }
@@ -51,6 +54,7 @@ export const createMemory = (
     progress: createProgress(),
     messages: new OwnMessages(),
     usage,
+    questions: new QuestionRecords(),
     runs: { madeAt: undefined },
   }
 }

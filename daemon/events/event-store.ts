@@ -180,6 +180,12 @@ export class EventStore {
     return this.#events.get(id)?.record
   }
 
+  /** The same without the fields that are not set, for another process. */
+  plain(id: string): EventRecord | undefined {
+    const stored = this.#events.get(id)
+    return stored && plainRecord(stored.record)
+  }
+
   /** Calls back at each change until the returned function is called. */
   follow(listener: EventListener): () => void {
     this.#listeners.add(listener)

@@ -20,6 +20,7 @@ export type Snapshot = DeliveryState & {
   readonly eventNames?: ReturnType<Memory['eventNames']['snapshot']>
   readonly budgets?: ReturnType<Memory['budgets']['snapshot']>
   readonly runs?: Memory['runs']
+  readonly questions?: ReturnType<Memory['questions']['all']>
   /** What waits for an agent, in order. */
   readonly queued: readonly QueuedCopy[]
 }
@@ -60,6 +61,7 @@ export const takeSnapshot = (memory: Memory, queued: readonly Job[]): Snapshot =
     progress: memory.progress.snapshot(),
     messages: memory.messages.snapshot(),
     runs: memory.runs,
+    questions: memory.questions.all(),
     queued: queued.map(({ id, onlyDelivers }) => ({ id, onlyDelivers })),
   }
 }
@@ -75,6 +77,7 @@ export const restoreSnapshot = (memory: Memory, snapshot: Snapshot): void => {
   memory.rateLimits.restore(snapshot.rateLimits, now)
   memory.budgets.restore(snapshot.budgets ?? [], now)
   memory.runs.madeAt = snapshot.runs?.madeAt
+  memory.questions.restore(snapshot.questions ?? [])
   memory.progress.restore(snapshot.progress)
   memory.messages.restore(snapshot.messages)
 }
@@ -84,9 +87,8 @@ export const copyEnded = (
   { id }: EventRecord,
   accepted = kept.get(id),
 ): EndedEvent | undefined => {
-  const event = events.get(id)
-  if (!event) return undefined
-  const { prompt: _prompt, result: _result, ...record } = event
+  const record = events.plain(id)
+  if (!record) return undefined
   return {
     record,
     detail: events.texts(id),

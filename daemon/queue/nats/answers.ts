@@ -55,7 +55,8 @@ export type AnswersParts = {
   readonly log: Log
 }
 
-const maxAnswers = 64
+/** Those that wait for an approval count too. */
+const maxAnswers = 256
 /** How many runs of one event are noted: a worker can report any number. */
 const maxHeard = 50
 
@@ -80,7 +81,11 @@ export class Answers {
 
   constructor(parts: AnswersParts) {
     this.#parts = parts
-    parts.memory.events.follow(({ record }) => this.#follow(record))
+    parts.memory.events.follow(({ record, before }) => {
+      // The agent runs again with a remark: its next answer is another message.
+      if (before === 'waiting' && !record.approval) this.#release(record.id, 'ack')
+      this.#follow(record)
+    })
     parts.memory.events.onForget((id) => this.#attempts.delete(id))
     parts.broker.onLink((link) => {
       if (this.isActive) void this.#listen(link)
@@ -150,7 +155,7 @@ export class Answers {
       await ensureConsumer(link, answersStream, name, limits)
       const consumer = await js.consumers.get(answersStream, name)
       this.#consuming = await consumer.consume({
-        max_messages: maxAnswers / 2,
+        max_messages: 32,
         callback: (message) => {
           this.#take(message).catch((error: unknown) =>
             log.warn({ error: errorName(error) }, 'an answer cannot be taken'),
@@ -230,6 +235,11 @@ export class Answers {
     if (!this.isActive) return message.nak()
     const record = memory.events.record(id)
     if (record && isFinal(record.state) && record.code !== 'event-dropped') return message.ack()
+    // The owner is asked, or has answered: the job is here, and the message is released at the end.
+    if (record && !isFinal(record.state) && record.approval) {
+      this.#delivering.set(id, keepWorking(message, this.#parts.broker))
+      return
+    }
     // By the process before a restart.
     if (record?.state === 'delivering') return message.nak(10_000)
     if (!record || !memory.kept.get(id)) restore(memory, done, ticket)

@@ -10,7 +10,9 @@ import type { AcceptedEvent, RetryableEvents } from '../events/accepted-event.ts
 import { runWithRemark } from '../events/control.ts'
 import type { KeptPayloads } from '../events/kept-payloads.ts'
 import type { RunEvent } from '../events/runner.ts'
+import type { ChatApprovals } from './chat.ts'
 import { mismatch, requireSameRule } from './hold-back.ts'
+import { type QuestionRecords, Questions } from './questions.ts'
 import { withoutComments } from './without-comments.ts'
 
 /*
@@ -31,6 +33,7 @@ type ApprovalsParts = {
   readonly kept: RetryableEvents<AcceptedEvent>
   readonly current: () => Engine
   readonly payloads: KeptPayloads
+  readonly questions: QuestionRecords
   readonly succession: Pick<Succession, 'awaitSuccessor'>
   readonly log: Log
 }
@@ -42,8 +45,10 @@ type Waiting = {
   readonly answer: string
 }
 
-export class Approvals {
+export class Approvals implements ChatApprovals {
   readonly #parts: ApprovalsParts
+  readonly connect: ChatApprovals['connect']
+  readonly press: ChatApprovals['press']
   /** Those whose answer is being checked. */
   readonly #answering = new Set<string>()
   #timer: NodeJS.Timeout | undefined
@@ -51,6 +56,14 @@ export class Approvals {
 
   constructor(parts: ApprovalsParts) {
     this.#parts = parts
+    const { connect, press } = new Questions({
+      ...parts,
+      send: async (id, by, digest) => this.approve(id, by, [], digest),
+      decline: async (id, by, digest) => this.reject(id, by, digest),
+      describe: describeAnswer,
+    })
+    this.connect = connect
+    this.press = press
     parts.events.follow(({ record, before }) => {
       if (record.state === 'waiting' || before === 'waiting') this.#schedule()
     })
@@ -67,11 +80,17 @@ export class Approvals {
   }
 
   /**
-   * Sends the answer, without the comments at these places. Throws `event-not-found`, `event-not-waiting`,
+   * Sends the answer, without the comments at these places. `shown` is the beginning of the digest of the answer that
+   * the person has read, where that may be an older one. Throws `event-not-found`, `event-not-waiting`,
    * `request-invalid`, `approval-mismatch`, `queue-full` or `stopping`.
    */
-  async approve(id: string, by: Answerer, without: readonly number[] = []): Promise<EventRecord> {
-    return this.#answer(id, async ({ event, answer, approval }) => {
+  async approve(
+    id: string,
+    by: Answerer,
+    without: readonly number[] = [],
+    shown?: string,
+  ): Promise<EventRecord> {
+    return this.#answer(id, shown, async ({ event, answer, approval }) => {
       const { runEvent } = this.#parts.current()
       const text = without.length === 0 ? answer : withoutComments(answer, without)
       const approved = await this.#requireSame(id, event, answer, approval, runEvent)
@@ -87,8 +106,8 @@ export class Approvals {
   }
 
   /** Ends the event: nothing is sent. Throws as `approve`. */
-  async reject(id: string, by: Answerer): Promise<EventRecord> {
-    return this.#answer(id, ({ event, approval }) => {
+  async reject(id: string, by: Answerer, shown?: string): Promise<EventRecord> {
+    return this.#answer(id, shown, ({ event, approval }) => {
       this.#end(id, event, {
         state: 'declined',
         approval: { ...approval, state: 'declined', ...by },
@@ -99,7 +118,7 @@ export class Approvals {
 
   /** Runs the agent once more, with the words of the owner. Throws as `approve`, and `event-not-retryable`. */
   async again(id: string, by: Answerer, remark: string): Promise<EventRecord> {
-    return this.#answer(id, () => {
+    return this.#answer(id, undefined, () => {
       runWithRemark(id, remark, this.#parts.current(), this.#parts)
       this.#log(id, 'again', by)
     })
@@ -168,7 +187,11 @@ export class Approvals {
     clearTimeout(this.#timer)
   }
 
-  async #answer(id: string, act: (waiting: Waiting) => void | Promise<void>): Promise<EventRecord> {
+  async #answer(
+    id: string,
+    shown: string | undefined,
+    act: (waiting: Waiting) => void | Promise<void>,
+  ): Promise<EventRecord> {
     const { events, kept } = this.#parts
     await this.#requireServing()
     if (!events.record(id)) throw eventNotFound()
@@ -176,6 +199,8 @@ export class Approvals {
     const { approval, result: answer } = events.get(id) ?? missing()
     const event = kept.get(id)
     if (!event || !approval || answer === undefined) throw forgotten()
+    if (shown !== undefined && !approval.digest.startsWith(shown))
+      throw notWaiting('you have seen an older answer', id)
     this.#claim(id)
     try {
       await act({ id, approval, event, answer })

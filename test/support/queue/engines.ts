@@ -32,6 +32,7 @@ export type TestMachineOptions = {
   readonly concurrency?: number
   readonly agents?: string
   readonly lostAfter?: string
+  readonly webhooks?: string
   /** That of a machine before. */
   readonly home?: Home
 }
@@ -55,6 +56,7 @@ export const startTestMachine = async ({
   concurrency = 4,
   agents: more = '',
   lostAfter = '1m',
+  webhooks = '[]',
   home: earlier,
 }: TestMachineOptions = {}) => {
   const home = earlier ?? (await temporaryHome())
@@ -71,7 +73,7 @@ export const startTestMachine = async ({
   const config: Config = checkConfig(
     readYaml('gateway.yaml', `queue: { ${queueText} }`),
     readYaml('agents.yaml', `agents:${agents}${more}`),
-    readYaml('webhooks.yaml', 'webhooks: []'),
+    readYaml('webhooks.yaml', `webhooks: ${webhooks}`),
     env,
   )
   const memory = createMemory(200)
