@@ -290,6 +290,8 @@ const createSources = (services: Services): Sources => {
     messages: memory.messages,
     events: memory.events,
     log,
+    run: services.run,
+    homeFolder: home.root,
     offsetsFile: join(home.state, 'telegram.json'),
     isServing: () => !succession.isHandingOver(),
   })

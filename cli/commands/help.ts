@@ -110,6 +110,7 @@ export const helpTopics = {
   usage: 'what runs cost, in tokens and money',
   schedules: 'what runs at a time, without a webhook',
   approval: 'what you see, and say yes to, before an answer leaves',
+  sources: 'a program or files of this machine as a source',
   workspaces: 'the code that an agent sees',
   targets: 'where answers go',
   providers: 'an OAuth client of your own, at each provider',

@@ -20,6 +20,8 @@ export type ProcessOptions = {
   readonly listeners?: Listeners | undefined
   readonly timeoutMs: number
   readonly outputLimitBytes: number
+  /** Called with each piece of the standard output. */
+  readonly onOutput?: (chunk: Buffer) => void
   /** Kills the program when its output is longer. */
   readonly stopsWhenCut?: boolean
   /** Stops the program; with the reason `immediately` SIGKILL follows after 0.5 s instead of 5 s. */
@@ -79,6 +81,7 @@ const runChild = async (options: ProcessOptions): Promise<ProcessResult> => {
   const stdout = collectFirst(child, options.outputLimitBytes, () => {
     if (options.stopsWhenCut) killGroup(child, 'SIGKILL')
   })
+  if (options.onOutput) child.stdout?.on('data', options.onOutput)
   const stderr = collectLast(child, stderrBytes)
   // A program may exit without reading its input: EPIPE is not an error.
   child.stdin?.on('error', () => undefined)

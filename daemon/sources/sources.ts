@@ -1,8 +1,10 @@
 import type { SourceSummary, StatusProblem } from '../../shared/api/api.ts'
 import { listSecrets } from '../../shared/config/environment.ts'
-import type { Feed, FeedKind } from '../../shared/sources/feed.ts'
+import { type Feed, hasToken, type TokenFeed } from '../../shared/sources/feed.ts'
+import type { CommandFeed, FilesFeed } from '../../shared/sources/local-feed.ts'
 import type { DoorwardError } from '../../shared/errors.ts'
 import type { OwnMessages } from '../delivery/loop-guard.ts'
+import type { RunProcess } from '../agents/orphans.ts'
 import type { EventStore } from '../events/event-store.ts'
 import type { Log } from '../log/log.ts'
 import type { Tokens } from '../oauth/dependencies.ts'
@@ -12,7 +14,10 @@ import type { Engine } from '../webhook/engine.ts'
 import { getSlackApi, SlackChat } from './slack/chat.ts'
 import { loadWebSocket } from './slack/connect.ts'
 import { SlackSource } from './slack/slack-source.ts'
+import { CommandSource } from './command/command-source.ts'
+import { FilesSource } from './files/files-source.ts'
 import type { Source, SourceServices } from './source.ts'
+import { countUnrun } from './unrun.ts'
 import { getAnswerBot, getTelegramApi, TelegramChat } from './telegram/chat.ts'
 import { Offsets } from './telegram/offsets.ts'
 import { TelegramSource } from './telegram/telegram-source.ts'
@@ -28,15 +33,19 @@ type Services = Pick<SourceServices, 'accept' | 'isServing'> & {
   readonly messages: OwnMessages
   readonly events: EventStore
   readonly log: Pick<Log, 'info' | 'warn'>
+  readonly run: RunProcess
+  readonly homeFolder: string
   /** The file of the numbers of Telegram. */
   readonly offsetsFile: string
   readonly approvals?: ChatApprovals
   readonly now?: () => number
 }
 
-/** A source that is wanted: a kind, and the value of a variable. */
-type Wanted = {
-  readonly kind: FeedKind
+/** A source that is wanted: a program or files of one webhook, or the value of a variable. */
+type Wanted = TokenWanted | { readonly path: string; readonly feed: CommandFeed | FilesFeed }
+
+type TokenWanted = {
+  readonly kind: TokenFeed['kind']
   readonly name: string
   readonly token: string
   readonly apiUrl: string
@@ -107,7 +116,7 @@ export class Sources {
 
   list(): SourceSummary[] {
     return [...this.#running.values()].map(({ wanted, source }) => ({
-      kind: wanted.kind,
+      kind: kindOf(wanted),
       webhooks: this.#webhooksOf(wanted).map(({ path }) => path),
       ...source.status(),
     }))
@@ -121,15 +130,22 @@ export class Sources {
 
   #listWanted(): Map<string, Wanted> {
     const { config, env } = this.#services.current()
-    const found = this.#webhooks().flatMap(({ feed }) => this.#toWanted(feed, env) ?? [])
+    const found = this.#webhooks().flatMap(({ path, feed }): Wanted[] =>
+      hasToken(feed) ? [this.#toWanted(feed, env) ?? []].flat() : [{ path, feed }],
+    )
     const bot = getAnswerBot(config.gateway, env)
     // Somebody has to hear the buttons of a question.
     if (bot && this.#telegram.isWaiting)
       found.push({ kind: 'telegram', apiUrl: getTelegramApi(config.gateway), ...bot })
-    return new Map(found.map((one) => [[one.kind, one.apiUrl, one.token].join(' '), one]))
+    return new Map(
+      found.map((one) => [
+        'feed' in one ? JSON.stringify(one) : [one.kind, one.apiUrl, one.token].join(' '),
+        one,
+      ]),
+    )
   }
 
-  #toWanted({ kind, tokenEnv: name }: Feed, env: NodeJS.ProcessEnv): Wanted | undefined {
+  #toWanted({ kind, tokenEnv: name }: TokenFeed, env: NodeJS.ProcessEnv): TokenWanted | undefined {
     const { gateway } = this.#services.current().config
     const [token] = listSecrets([name], env)
     const apiUrl = kind === 'slack' ? getSlackApi(gateway) : getTelegramApi(gateway)
@@ -142,25 +158,28 @@ export class Sources {
     )
   }
 
-  #webhooksOf({ kind, token }: Wanted): CompiledWebhook[] {
+  #webhooksOf(wanted: Wanted): CompiledWebhook[] {
+    if ('feed' in wanted) return this.#webhooks().filter(({ path }) => path === wanted.path)
     const { env } = this.#services.current()
+    const { kind, token } = wanted
     return this.#webhooks().filter(
-      ({ feed }) => feed.kind === kind && this.#toWanted(feed, env)?.token === token,
+      ({ feed }) =>
+        hasToken(feed) && feed.kind === kind && this.#toWanted(feed, env)?.token === token,
     )
   }
 
   #create(wanted: Wanted): Source {
     const { accept, isServing } = this.#services
-    const { name, token, apiUrl } = wanted
-    const parts = {
+    const own = {
       webhooks: () => this.#webhooksOf(wanted),
       accept,
       isServing: () => isServing() && !this.#control.signal.aborted,
       tell: (fault: DoorwardError) => this.#tell(wanted, fault),
       now: this.#now,
-      apiUrl,
-      token: { token, name },
     }
+    if ('feed' in wanted) return this.#createLocal(wanted, own)
+    const { name, token, apiUrl } = wanted
+    const parts = { ...own, apiUrl, token: { token, name } }
     if (wanted.kind === 'telegram')
       return new TelegramSource({
         ...parts,
@@ -172,10 +191,21 @@ export class Sources {
     return new SlackSource({ ...parts, pressed: this.#slack.pressed })
   }
 
+  #createLocal(
+    { path, feed }: Exclude<Wanted, TokenWanted>,
+    own: Omit<SourceServices, 'unrun'>,
+  ): Source {
+    const { events, run, homeFolder, current } = this.#services
+    const unrun = countUnrun(events, path)
+    return feed.kind === 'files'
+      ? new FilesSource({ ...own, feed, homeFolder, unrun })
+      : new CommandSource({ ...own, feed, run, homeFolder, env: () => current().env, unrun })
+  }
+
   /** A question has buttons only where somebody hears them. */
   #connectChats(): void {
     const { approvals = noApprovals, current } = this.#services
-    const kinds = [...this.#running.values()].map(({ wanted }) => wanted.kind)
+    const kinds = [...this.#running.values()].map(({ wanted }) => kindOf(wanted))
     if (kinds.includes('slack')) this.#disconnectSlack ??= approvals.connect(this.#slack)
     else {
       this.#disconnectSlack?.()
@@ -190,9 +220,9 @@ export class Sources {
     }
   }
 
-  #tell({ kind }: Wanted, { code, message, hint }: DoorwardError): void {
+  #tell(wanted: Wanted, { code, message, hint }: DoorwardError): void {
     const { events, log } = this.#services
-    log.warn({ code, source: kind }, message)
+    log.warn({ code, source: kindOf(wanted) }, message)
     events.add(new Date(this.#now()), {
       kind: 'daemon',
       state: 'failed',
@@ -201,6 +231,8 @@ export class Sources {
     })
   }
 }
+
+const kindOf = (wanted: Wanted): Feed['kind'] => ('feed' in wanted ? wanted.feed : wanted).kind
 
 const noApprovals: ChatApprovals = {
   connect: () => () => undefined,

@@ -1,6 +1,7 @@
 import { type EventRecord, testKeyHeader, type WebhookSummary } from '../../shared/api/api.ts'
 import { type Budget, toRunLimit } from '../../shared/agents/budget.ts'
 import { listSecrets } from '../../shared/config/environment.ts'
+import { hasToken } from '../../shared/sources/feed.ts'
 import type { Config } from '../../shared/config/load.ts'
 import { type Rule, scopePaths } from '../../shared/config/rule.ts'
 import type { Webhook } from '../../shared/config/webhook.ts'
@@ -286,7 +287,9 @@ const listTargets = ({ targets }: Rule): string[] => targets.map(({ text }) => t
 const unique = (texts: readonly string[]): string[] => [...new Set(texts)]
 
 const secretState = (webhook: Webhook, env: NodeJS.ProcessEnv): WebhookSummary['secret'] => {
-  if (webhook.feed) return listSecrets([webhook.feed.tokenEnv], env).length > 0 ? 'set' : 'unset'
+  const { feed } = webhook
+  if (feed)
+    return !hasToken(feed) ? 'none' : listSecrets([feed.tokenEnv], env).length > 0 ? 'set' : 'unset'
   if (getKeySource(webhook.scheme)) return 'set'
   if (webhook.secretNames.length === 0) return 'none'
   return listSecrets(webhook.secretNames, env).length > 0 ? 'set' : 'unset'

@@ -158,7 +158,7 @@ export const eventSchema = z.strictObject({
   /** True for a valid signature; false when the webhook has no secret. */
   signed: z.boolean().optional(),
   /** Not sent here, so that no signature was checked: read from the API of the sender, or begun by a schedule. */
-  source: z.enum(['api', 'schedule', 'slack', 'telegram']).optional(),
+  source: z.enum(['api', 'schedule', 'slack', 'telegram', 'command', 'files']).optional(),
   /** Bytes of the body. */
   size: z.int().optional(),
   agent: z.string().nullable(),
@@ -308,7 +308,7 @@ export type Broker = z.infer<typeof brokerSchema>
 
 /** What brings the events of webhooks that take no requests. */
 const sourceSummarySchema = z.strictObject({
-  kind: z.enum(['slack', 'telegram']),
+  kind: z.enum(['slack', 'telegram', 'command', 'files']),
   /** `read from slack by socket` */
   how: z.string(),
   /** The paths of its webhooks; none where it only hears the buttons of approvals. */

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { botSlugForm } from '../api/bots.ts'
 import { checkFeed, feedFields, feedProviders, isFeedProvider } from '../sources/feed.ts'
+import { checkLocalFeed, localFields } from '../sources/local-feed.ts'
 import { environmentName, optionalDuration, secureUrl } from './values.ts'
 import type { YamlPath } from './yaml.ts'
 
@@ -55,7 +56,10 @@ export const repositorySchema = z
   .refine((name) => !/(^|\/)\.{1,2}(\/|$)/.test(name), 'not owner/repository')
 
 export const sourceSchema = z.strictObject({
-  provider: z.enum([...sourceProviders, ...feedProviders]).describe('The sender.'),
+  provider: z
+    .enum([...sourceProviders, ...feedProviders])
+    .optional()
+    .describe('The sender. One of provider, command and files is required.'),
   repository: repositorySchema
     .optional()
     .describe(
@@ -88,6 +92,7 @@ export const sourceSchema = z.strictObject({
       'push: the sender posts to this machine; poll: its list of deliveries is read, and no public address is needed (not GitLab); socket: slack alone, by Socket Mode. Default: push.',
     ),
   ...feedFields,
+  ...localFields,
   every: optionalDuration(
     'With mode poll: how often the list is read, from 30s to 1h; after quiet times less often. Default: 1m.',
   ),
@@ -122,7 +127,7 @@ export type SourceEntry = z.output<typeof sourceSchema>
 export type HookEntry = SourceEntry & { readonly provider: SourceProvider }
 
 export const isHookEntry = (source: SourceEntry): source is HookEntry =>
-  !isFeedProvider(source.provider)
+  source.provider !== undefined && !isFeedProvider(source.provider)
 
 /** The keys of hooks alone. */
 const hookFields = [
@@ -145,6 +150,12 @@ export const checkSource = (
   const at = (key: keyof SourceEntry, reason: string, hint?: string) =>
     report(['source', key], reason, hint)
   const { provider, mode, every } = source
+  if (provider === undefined) {
+    if (source.command ?? source.files) return checkLocalFeed(source, report)
+    return report(['source'], 'it has neither provider, command nor files')
+  }
+  for (const key of Object.keys(localFields) as (keyof typeof localFields)[])
+    if (source[key] !== undefined) at(key, 'not used with provider', 'remove one of them')
   const isStripe = provider === 'stripe'
   if (scheme !== undefined && scheme !== provider)
     report(['source'], `signature_scheme ${scheme} is not that of ${provider}`)

@@ -20,6 +20,7 @@ import { listSecrets } from './environment.ts'
 import type { Config } from './load.ts'
 import { builtInProviders } from './name-forms.ts'
 import { localAgents, queueWarnings } from './queue.ts'
+import { hasToken } from '../sources/feed.ts'
 import { isForModel, type Rule } from './rule.ts'
 import type { Agent } from './schema.ts'
 import { createPathCheck } from '../samples/warnings.ts'
@@ -97,7 +98,7 @@ export const secretFaults = (webhook: Webhook, { env }: Facts): Fault[] => {
   const { path, scheme, secretNames, verifyTokenNames, feed } = webhook
   const fault = faultAbout({ webhook: path })
   if (feed) {
-    const missing = listUnset([feed.tokenEnv], env)
+    const missing = hasToken(feed) ? listUnset([feed.tokenEnv], env) : []
     return missing.length === 0
       ? []
       : fault('secret-unset', `${areUnset(missing)}; no event comes`, describeUnset(missing))

@@ -118,7 +118,7 @@ const readWebhook = (
   if (entry.rules?.length === 0 && entry.source?.app === undefined)
     at(['rules'], 'must not be empty')
   if (entry.source) checkSource(entry.source, entry.signature_scheme, at)
-  if (entry.source && isFeedProvider(entry.source.provider))
+  if (entry.source && !isHookEntry(entry.source))
     for (const key of ['secret_env', 'rate_limit', 'delivery_id_header'] as const)
       if (entry[key] !== undefined)
         at([key], 'has no effect: nothing is sent to this path', 'remove it')

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { type CommandFeed, type FilesFeed, toLocalFeed } from './local-feed.ts'
 import { environmentName } from '../config/values.ts'
 import type { YamlPath } from '../config/yaml.ts'
 
@@ -8,7 +9,10 @@ import type { YamlPath } from '../config/yaml.ts'
  */
 
 /** The origin of the events of a webhook that takes no requests. */
-export type Feed =
+export type Feed = TokenFeed | CommandFeed | FilesFeed
+
+/** The feeds of a sender, which a token opens. */
+export type TokenFeed =
   /** Slack's Socket Mode; the variable has an app-level token (xapp-…). */
   | { readonly kind: 'slack'; readonly tokenEnv: string }
   /** The updates of a bot of Telegram, from these people alone. */
@@ -16,10 +20,15 @@ export type Feed =
 
 export type FeedKind = Feed['kind']
 
-export const feedProviders = ['slack', 'telegram'] as const satisfies readonly FeedKind[]
+export const feedProviders = ['slack', 'telegram'] as const satisfies readonly TokenFeed['kind'][]
 
-export const isFeedProvider = (provider: string): provider is (typeof feedProviders)[number] =>
-  (feedProviders as readonly string[]).includes(provider)
+export const hasToken = (feed: Feed): feed is TokenFeed =>
+  feed.kind === 'slack' || feed.kind === 'telegram'
+
+export const isFeedProvider = (
+  provider: string | undefined,
+): provider is (typeof feedProviders)[number] =>
+  provider !== undefined && (feedProviders as readonly string[]).includes(provider)
 
 /** The keys of `source` for them. */
 export const feedFields = {
@@ -40,7 +49,7 @@ export const feedFields = {
 
 type FeedEntry = {
   readonly [Name in keyof typeof feedFields]?: z.output<(typeof feedFields)[Name]>
-} & { readonly provider: string; readonly mode?: string | undefined }
+} & { readonly provider?: string | undefined; readonly mode?: string | undefined }
 
 const modes = { slack: 'socket', telegram: 'poll' } as const
 
@@ -74,16 +83,24 @@ const hints: Readonly<Record<string, string>> = {
 }
 
 /** Undefined for a sender that posts, or whose list of deliveries is read. */
-export const toFeed = ({
+export const toFeed = (source: FeedEntry & Parameters<typeof toLocalFeed>[0]): Feed | undefined =>
+  toTokenFeed(source) ?? toLocalFeed(source)
+
+const toTokenFeed = ({
   provider,
   app_token_env: appToken = '',
   token_env: botToken = '',
   from = [],
-}: FeedEntry): Feed | undefined => {
+}: FeedEntry): TokenFeed | undefined => {
   if (provider === 'slack') return { kind: 'slack', tokenEnv: appToken }
   return provider === 'telegram' ? { kind: 'telegram', tokenEnv: botToken, from } : undefined
 }
 
 /** How its events come, for people. */
-export const describeFeed = (kind: string): string =>
-  kind === 'slack' ? 'read from slack by socket' : `read from ${kind} by polling`
+export const describeFeed = (kind: string): string => howOf[kind] ?? `read from ${kind} by polling`
+
+const howOf: Readonly<Record<string, string>> = {
+  slack: 'read from slack by socket',
+  command: 'a line of a program of this machine',
+  files: 'a file of this machine',
+}
