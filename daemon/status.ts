@@ -1,6 +1,7 @@
 import type { Status, StatusProblem, WebhookSummary } from '../shared/api/api.ts'
 import { agentProgramWarnings } from '../shared/agents/program.ts'
 import { sandboxWarnings } from '../shared/sandbox/warnings.ts'
+import { scheduleProgramWarnings } from '../shared/schedules/warnings.ts'
 import { fileTargetWarnings } from '../shared/targets/warnings.ts'
 import { toStatusProblem } from '../shared/errors.ts'
 import { version } from '../shared/version.ts'
@@ -54,7 +55,7 @@ export const buildStatus = async (parts: StatusParts): Promise<Status> => {
   const { queue, budget } = parts.intake
   const { config, env, warnings } = live.current()
   // An unreadable folder of tokens is one problem more, and must not hide the others.
-  const [tokens, providers, tokenProblems, unstartable, unconfined, refusedFiles] =
+  const [tokens, providers, tokenProblems, unstartable, unconfined, refusedFiles, unrunnable] =
     await Promise.all([
       oauth.tokens().catch(() => []),
       oauth.providers().catch(() => []),
@@ -62,6 +63,7 @@ export const buildStatus = async (parts: StatusParts): Promise<Status> => {
       agentProgramWarnings(config, env, home.root),
       sandboxWarnings(config, env, home.root),
       fileTargetWarnings(config, home.root),
+      scheduleProgramWarnings(config, env, home.root),
     ])
   const publicUrl = daemonFile.publicUrl()
   const { program, state, arrivedAt, problems } = parts.tunnel.status()
@@ -101,6 +103,7 @@ export const buildStatus = async (parts: StatusParts): Promise<Status> => {
       ...unstartable,
       ...unconfined,
       ...refusedFiles,
+      ...unrunnable,
       ...tokenProblems,
     ],
   }

@@ -109,6 +109,8 @@ const minorCodes: ReadonlySet<string> = new Set([
   'revocation-pending',
   'rules-equal',
   'schedule-missed',
+  'schedule-often',
+  'schedule-past',
   'scheme-differs',
   'secret-shape',
   'target-not-encrypted',

@@ -1,4 +1,5 @@
 import { networkWarnings } from '../network/variables.ts'
+import { scheduleWarnings } from '../schedules/warnings.ts'
 import { findUnknownEvent } from '../signatures/sender-events.ts'
 import { startsWithEvent } from '../paths.ts'
 import { getKeySource } from '../signatures/scheme.ts'
@@ -58,6 +59,7 @@ export const collectWarnings = (config: Config, env: NodeJS.ProcessEnv): Warning
     ...providerWarnings(config),
     ...riskWarnings(config),
     ...approveWarnings(config),
+    ...scheduleWarnings(config),
     ...networkWarnings(env),
   ]
 }

@@ -12,6 +12,7 @@ import { reloadIfRunning } from '../daemon/reload.ts'
 import { collectWarnings } from '../../../shared/config/warnings.ts'
 import type { Warning } from '../../../shared/config/warning.ts'
 import { agentProgramWarnings } from '../../../shared/agents/program.ts'
+import { scheduleProgramWarnings } from '../../../shared/schedules/warnings.ts'
 import { sandboxWarnings } from '../../../shared/sandbox/warnings.ts'
 import { whoWarnings } from './who-warnings.ts'
 import { envFileWarnings, readEnvironment } from '../../../shared/config/environment.ts'
@@ -167,6 +168,7 @@ export const isConfigurationGood = async ({ home, terminal }: Context): Promise<
         ...envFileWarnings((await readSecretFile(home.env)) ?? ''),
         ...collectWarnings(config, env),
         ...(await agentProgramWarnings(config, env, home.root)),
+        ...(await scheduleProgramWarnings(config, env, home.root)),
         ...(await sandboxWarnings(config, env, home.root)),
         ...(await fileTargetWarnings(config, home.root)),
         ...(await whoWarnings(config, env, home)),

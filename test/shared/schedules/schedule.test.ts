@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { collectWarnings } from '../../../shared/config/warnings.ts'
+import { scheduleProgramWarnings } from '../../../shared/schedules/warnings.ts'
 import { check, linesOf, refuses } from '../../support/daemon/config-files.ts'
 
 /** One schedule with these lines, and a time unless they have one. */
@@ -33,6 +34,36 @@ describe('schedules.yaml', () => {
   it('needs no warning of a stranger: its text is its own', () => {
     const config = check(schedule('    deliver_to: log\n'))
     assert.deepEqual(collectWarnings(config, {}), [])
+  })
+
+  it('warns of a time that is over, of a cost without a bound, and of a program that is missing', async () => {
+    const agents = 'agents:\n  m: { kind: openai, base_url: http://127.0.0.1:1/v1, model: m }\n'
+    const codes = (more: string) =>
+      collectWarnings(
+        check({
+          agents,
+          schedules: `schedules:\n  - { name: a, agent: m, prompt_template: x, ${more} }\n`,
+        }),
+        {},
+      ).map(({ code }) => code)
+    assert.deepEqual(codes('at: 2020-01-01T00:00'), ['schedule-past'])
+    assert.deepEqual(codes("cron: '*/2 * * * *'"), ['schedule-often'])
+    assert.deepEqual(codes('every: 1m, budget: { day: 10k tokens }'), [])
+    assert.deepEqual(codes('every: 10m'), [])
+    const config = check({
+      schedules:
+        'schedules:\n  - { name: a, every: 1h, agent: echo, prompt_template: x, skip_if: [no-such-program] }\n  - { name: b, every: 1h, agent: echo, prompt_template: x, skip_if: [sh] }\n',
+    })
+    const found = await scheduleProgramWarnings(config, process.env, '/')
+    assert.deepEqual(
+      found.map(({ code, detail }) => [code, detail]),
+      [
+        [
+          'schedule-program-missing',
+          'schedule a: skip_if names no-such-program, which cannot be run',
+        ],
+      ],
+    )
   })
 
   refuses({
