@@ -112,8 +112,8 @@ const webhooksPart = () => {
   const { properties, $defs } = toJsonSchema('webhooks')
   const { items } = properties.webhooks
   const tests = $defs.filter.additionalProperties.anyOf.at(-1)
-  const { workspace, commit, pull_request, source, budget, approve } = items.properties
-  const maps = { workspace, commit, pull_request, source, budget, approve }
+  const { workspace, outputs, commit, pull_request, source, budget, approve } = items.properties
+  const maps = { workspace, outputs, commit, pull_request, source, budget, approve }
   for (const [name, { description }] of Object.entries(maps))
     items.properties[name] = { type: 'object', description }
   return `## webhooks.yaml
@@ -127,6 +127,9 @@ ${tableOf(tests)}
 A \`workspace\` is a map of the following; \`doorward help workspaces\` explains it:
 
 ${tableOf(workspace)}
+\`outputs\` is a map of the following; \`doorward help targets\` explains it:
+
+${tableOf({ properties: flattened(outputs) })}
 \`commit\` is a map of:
 
 ${tableOf(commit)}
@@ -154,6 +157,15 @@ const schedulesPart = () => {
 ${tableOf(items, ofRules)}
 Of [a webhook](#webhooksyaml) it takes ${ofRules.map(code).join(', ')}, which mean the same.`
 }
+
+/** A map and the keys of its maps, as `labels.max`. */
+const flattened = ({ properties }) =>
+  Object.fromEntries(
+    Object.entries(properties).flatMap(([name, schema]) => [
+      [name, schema.properties ? { type: 'object', description: schema.description } : schema],
+      ...Object.entries(schema.properties ?? {}).map(([key, inner]) => [`${name}.${key}`, inner]),
+    ]),
+  )
 
 const agentsPart = () => {
   const kinds = toJsonSchema('agents').properties.agents.additionalProperties.oneOf

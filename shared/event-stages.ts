@@ -1,4 +1,4 @@
-import type { EventDetail, EventState, RunInput, TargetResult } from './api/api.ts'
+import type { EventDetail, EventState, OutputResult, RunInput, TargetResult } from './api/api.ts'
 
 /** The size of the prompt of a run, and of its contexts: `12345 bytes: diff 10000, files 2000 (the files leave out …)`. */
 export const describePrompt = ({ promptSize, context = [] }: RunInput): string | undefined => {
@@ -86,6 +86,10 @@ export const describeMade = ({ links = [] }: Pick<EventDetail, 'links'>): string
   const things = links.filter(({ target }) => !/^(slack|telegram|file):/.test(target))
   return [...new Set(things.map(({ what }) => what))].join(', ') || undefined
 }
+
+/** `labels: dropped: not in allowed: wontfix` */
+export const describeOutput = ({ kind, state, why }: OutputResult): string =>
+  `${kind}: ${state}${why === undefined ? '' : `: ${why}`}`
 
 type TimedStage = 'queue' | 'agent' | 'deliver'
 

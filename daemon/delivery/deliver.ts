@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events'
-import type { EventRecord, TargetResult } from '../../shared/api/api.ts'
+import type { EventRecord, OutputResult, TargetResult } from '../../shared/api/api.ts'
 import type { TargetSettings } from '../../shared/config/schema.ts'
 import type { SentKind } from '../../shared/targets/schema.ts'
 import { DoorwardError, errorName } from '../../shared/errors.ts'
@@ -8,19 +8,21 @@ import type { Tokens } from '../oauth/dependencies.ts'
 import type { Attempts } from './changes/attempts.ts'
 import type { DeliveryError } from './delivery-error.ts'
 import type { CommentMarks, OwnMessages } from './loop-guard.ts'
-import { createPartsSender, type Progress } from './message-parts.ts'
-import type { RetryOptions, RetryRules } from './retry.ts'
+import { createPartsSender, type PartsOptions, type Progress } from './message-parts.ts'
+import type { RetryRules } from './retry.ts'
 import type { AgentReply, ResolvedTarget, Sender, Sent } from './sender.ts'
 import { createDiscord } from './targets/discord.ts'
 import { createEmail } from './targets/email.ts'
 import { appendToFile } from './targets/file.ts'
 import { createGithubApi, toGitOrigin } from './targets/github/github-api.ts'
 import { createGithubCheck } from './targets/github/github-check.ts'
+import { createGithubOutputs } from './targets/github/github-outputs.ts'
 import { createGithubReview } from './targets/github/github-review.ts'
 import { createGithub } from './targets/github/github.ts'
 import { createPullRequest } from './targets/github/pull-request.ts'
 import { createPush } from './targets/github/push.ts'
 import { createGitlab } from './targets/gitlab/gitlab.ts'
+import { createGitlabOutputs } from './targets/gitlab/gitlab-outputs.ts'
 import { createGitlabReview } from './targets/gitlab/gitlab-review.ts'
 import { createHttp } from './targets/http.ts'
 import { writeToStandardOutput } from './targets/log.ts'
@@ -51,6 +53,8 @@ type DeliverOptions = {
   readonly changed?: (index: number, result: TargetResult) => void
   /** What a target has made. */
   readonly made?: (link: EventLinkTo) => void
+  /** Called with the results of requests of the answer. */
+  readonly requested?: (outputs: readonly OutputResult[]) => void
 }
 
 /** Delivers a reply; returns the result of each target in order. Never rejects: failures are results. */
@@ -78,7 +82,7 @@ export const createDeliver = (parts: DeliverParts): Deliver => {
   const send = async (
     target: ResolvedTarget,
     reply: AgentReply,
-    options: Pick<RetryOptions, 'signal' | 'onRetry'>,
+    options: PartsOptions,
   ): Promise<string | Sent | undefined> => {
     switch (target.kind) {
       case 'invalid':
@@ -100,7 +104,7 @@ export const createDeliver = (parts: DeliverParts): Deliver => {
     reply: AgentReply,
     signal: AbortSignal,
     changed: (result: TargetResult) => void,
-    made: DeliverOptions['made'],
+    { made, requested }: Pick<DeliverOptions, 'made' | 'requested'>,
   ): Promise<TargetResult> => {
     let attempts = 1
     const report = (state: TargetResult['state'], more: Pick<TargetResult, 'code' | 'detail'>) => {
@@ -113,7 +117,14 @@ export const createDeliver = (parts: DeliverParts): Deliver => {
       attempts += 1
     }
     try {
-      const sent = await send(target, reply, { signal, onRetry })
+      const sent = await send(target, reply, {
+        signal,
+        onRetry,
+        requested: ({ outputs = [], made: thing }) => {
+          requested?.(outputs)
+          if (thing) made?.({ target: target.text, ...thing })
+        },
+      })
       const { note: detail, made: thing } = typeof sent === 'object' ? sent : { note: sent }
       if (thing) made?.({ target: target.text, ...thing })
       return report('done', detail === undefined ? {} : { detail })
@@ -130,14 +141,14 @@ export const createDeliver = (parts: DeliverParts): Deliver => {
   return async (targets, reply, options = {}) => {
     if (targets.length === 0) return []
     const { only = [...targets.keys()], signal = new AbortController().signal } = options
-    const { changed, made } = options
+    const { changed } = options
     // Every target listens to it.
     setMaxListeners(0, signal)
     return Promise.all(
       only.flatMap((index) => {
         const target = targets[index]
         return target
-          ? [deliverTo(target, reply, signal, (result) => changed?.(index, result), made)]
+          ? [deliverTo(target, reply, signal, (result) => changed?.(index, result), options)]
           : []
       }),
     )
@@ -205,10 +216,12 @@ export const createSenders = ({
     github: { ...createGithub(githubApi, marks), needs },
     'github-review': { ...createGithubReview(githubApi, marks), needs },
     'github-check': { ...createGithubCheck(githubApi, marks, messages), needs },
+    'github-outputs': { ...createGithubOutputs(githubApi, marks, messages), needs },
     'pull-request': { ...createPullRequest(githubApi, gitOrigin, changes), needs },
     push: { ...createPush(githubApi, gitOrigin, changes), needs },
     gitlab: createGitlab(gitlab.api_url, gitlabToken, marks),
     'gitlab-review': createGitlabReview(gitlab.api_url, gitlabToken, marks),
+    'gitlab-outputs': createGitlabOutputs(gitlab.api_url, gitlabToken, marks, messages),
     jira: createJira(jira, token('jira', jira.token_env, undefined), messages),
     linear: createLinear(
       linear.api_url,

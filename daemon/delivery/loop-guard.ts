@@ -2,6 +2,7 @@ import { createHmac } from 'node:crypto'
 import { constantTimeEqual } from '../../shared/constant-time.ts'
 import { textAt } from '../util/payload-path.ts'
 import { BoundedMap } from '../util/collections.ts'
+import { type Act, findAct, findIssueText, isNewIssue } from './outputs/own-acts.ts'
 import { withDeadline } from '../../shared/deadline.ts'
 
 /*
@@ -23,6 +24,8 @@ export const createLoopGuard = (marks: CommentMarks, messages: OwnMessages): Loo
     if (marks.isOwnComment(payload)) return 'it is about our own comment'
     if (messages.isOwnStatus(payload)) return 'it is about our own commit status'
     if (messages.isOwnCommit(payload)) return 'it is about our own commit'
+    if (marks.isOwnIssue(payload)) return 'it is about our own issue'
+    if (messages.isOwnAct(payload)) return 'it is about what doorward itself did there'
     return messages.isOwnMessage(payload) ? 'it is about our own message' : undefined
   },
   pressedEvent: (payload) => {
@@ -155,6 +158,25 @@ export class OwnMessages {
     })
   }
 
+  /** Takes what an answer requested, before it happens: GitHub and GitLab tell of it with no mark. */
+  rememberActs(act: Act, place: string, number: string, names: readonly string[]): void {
+    const minute = Math.floor(Date.now() / minuteMs)
+    for (const name of names) this.#put(toActName(act, place, number, name, minute))
+  }
+
+  /** True for an event of GitHub or GitLab about what an answer requested, by the time at which it happened. */
+  isOwnAct(payload: unknown): boolean {
+    if (this.#names.size === 0) return false
+    const done = findAct(payload)
+    if (!done || done.names.length === 0) return false
+    const { act, place, number, names, at } = done
+    const minutes = Array.from({ length: 2 * nearMinutes + 1 }, (_, one) => one - nearMinutes)
+    const middle = Math.floor(at / minuteMs)
+    return names.every((name) =>
+      minutes.some((one) => this.#names.has(toActName(act, place, number, name, middle + one))),
+    )
+  }
+
   /** The names of messages, oldest first. */
   snapshot(): readonly string[] {
     return [...this.#names.keys()]
@@ -188,6 +210,13 @@ const toStatusName = ({ sha, context, description, state }: CommitStatus): strin
 const toMessageName = (channel: string | undefined, ts: string | undefined): string | undefined =>
   channel === undefined || ts === undefined ? undefined : `${channel} ${ts}`
 
+const minuteMs = 60_000
+/** How far the clocks of the server and of this machine may differ: the same by a person's hand later is no echo. */
+const nearMinutes = 3
+
+const toActName = (act: Act, place: string, number: string, name: string, minute: number): string =>
+  JSON.stringify(['act', act, place.toLowerCase(), number, name.toLowerCase(), minute])
+
 export type CommentMarks = {
   /** A hidden line that identifies our comment: it names event and part. */
   readonly markFor: (eventId: string, part: number, text: string) => string
@@ -203,6 +232,8 @@ export type CommentMarks = {
   readonly read: (body: string) => { readonly eventId: string; readonly text: string } | undefined
   /** The event of a check run of this home. */
   readonly readCheck: (payload: unknown) => { readonly eventId: string } | undefined
+  /** True for an event about an issue of this home that no one has changed: that it was opened, labels included. */
+  readonly isOwnIssue: (payload: unknown) => boolean
   /** True for an event about a comment, a review or a check run of this home that no one has changed. */
   readonly isOwnComment: (payload: unknown) => boolean
 }
@@ -249,6 +280,7 @@ export const createCommentMarks = (apiToken: string): CommentMarks => {
     markFor: (eventId, part, text) =>
       `${markStart}${eventId}:${part} ${sign(eventId, String(part), text)} -->`,
     toBody: (mark, text) => `${mark}\n${text}`,
+    isOwnIssue: (payload) => isNewIssue(payload) && isOwn(findIssueText(payload)),
     isOwnComment: (payload) => {
       // GitLab calls a comment a note.
       const body =

@@ -2,7 +2,9 @@ import { createHash } from 'node:crypto'
 import type { HttpValues } from '../../shared/targets/http-templates.ts'
 import type { SentKind } from '../../shared/targets/schema.ts'
 import { DeliveryError } from './delivery-error.ts'
+import { isOutputsKind } from '../../shared/targets/schema.ts'
 import { describeLeftOut, toBoldLine, toParts } from './format/parts.ts'
+import { writeAction } from './outputs/action.ts'
 import { retry, type RetryOptions, type RetryRules, retryRules } from './retry.ts'
 import type { AgentReply, Sender, Sent } from './sender.ts'
 import { BoundedMap } from '../util/collections.ts'
@@ -24,19 +26,16 @@ export const createPartsSender =
     progress: Progress,
     rules: RetryRules = retryRules,
   ) =>
-  async (
-    target: RemoteTarget,
-    reply: AgentReply,
-    options: Pick<RetryOptions, 'signal' | 'onRetry'>,
-  ): Promise<Sent> => {
+  async (target: RemoteTarget, reply: AgentReply, options: PartsOptions): Promise<Sent> => {
     const { kind, address, values } = target
     const { isIdempotent: given, send } = senders[kind]
     const isIdempotent = typeof given === 'boolean' ? given : given(address)
     const { signal } = options
     const { attemptMs: timeoutMs, mailTimeoutMs } = rules
-    const texts = toParts(target, toText(target, reply))
+    const texts = toMessages(target, reply)
     const before = progress.get(reply, target.text)
     const notes = new Set<string>()
+    if (texts.length === 0) notes.add('the answer requests nothing that the rule allows')
     let made: Sent['made']
     for (const [index, text] of texts.entries()) {
       if (index < before.parts) continue
@@ -51,9 +50,14 @@ export const createPartsSender =
           { ...options, isIdempotent },
           rules,
         )
-        const { note, made: thing } = typeof sent === 'object' ? sent : { note: sent }
+        const {
+          note,
+          made: thing,
+          outputs,
+        }: Sent = typeof sent === 'object' ? sent : { note: sent }
         if (note !== undefined) notes.add(note)
-        made ??= thing
+        if (outputs) options.requested?.({ outputs, made: thing })
+        else made ??= thing
       } catch (error) {
         const mayHaveArrived =
           mayBeThere || (error instanceof DeliveryError && error.mayHaveArrived)
@@ -65,11 +69,23 @@ export const createPartsSender =
     return { note: notes.size === 0 ? undefined : [...notes].join('; '), made }
   }
 
+export type PartsOptions = Pick<RetryOptions, 'signal' | 'onRetry'> & {
+  /** Called for each request of the answer. */
+  readonly requested?: (sent: Pick<Sent, 'outputs' | 'made'>) => void
+}
+
+/** The texts that a target is sent, in order. A request of the answer is one of its own. */
+export const toMessages = (target: RemoteTarget, reply: AgentReply): readonly string[] =>
+  isOutputsKind(target.kind)
+    ? (reply.actions ?? []).map(writeAction)
+    : toParts(target, toText(target, reply))
+
 /** The words of a reply for a target, before they are cut into messages. */
-export const toText = (
+const toText = (
   { kind, address }: RemoteTarget,
-  { text, code, title }: AgentReply,
+  { text, reviewText = text, code, title }: AgentReply,
 ): string => {
+  if (kind.endsWith('-review') || kind === 'github-check') return reviewText
   // In a thread its first message says what it is about.
   if (kind === 'slack' && title !== undefined && !address.includes('/'))
     return `${toBoldLine(title)}\n\n${text}`
@@ -108,8 +124,10 @@ const nothingSent: PartsSent = { parts: 0, mayHaveArrived: false }
 /** Keyed by a hash of the reply: another reply to the same event starts at its first part. */
 export const createProgress = (): Progress => {
   const entries = new BoundedMap<string, PartsSent>(maxEntries)
-  const toKey = ({ eventId, text }: AgentReply, target: string): string =>
-    createHash('sha256').update(`${eventId}\n${target}\n${text}`).digest('base64')
+  const toKey = ({ eventId, text, actions = [] }: AgentReply, target: string): string =>
+    createHash('sha256')
+      .update([eventId, target, ...actions.map(writeAction), text].join('\n'))
+      .digest('base64')
   const put = (key: string, sent: PartsSent | undefined): void => {
     if (sent && (sent.parts > 0 || sent.mayHaveArrived)) entries.set(key, sent)
     else entries.delete(key)

@@ -1,6 +1,5 @@
 import { DoorwardError } from '../../shared/errors.ts'
-import { toParts } from './format/parts.ts'
-import { toText } from './message-parts.ts'
+import { toMessages } from './message-parts.ts'
 import type { AgentReply, ResolvedTarget, Sender } from './sender.ts'
 import { toSection } from './targets/file.ts'
 import { toBlock } from './targets/log.ts'
@@ -27,10 +26,9 @@ export const createPreview =
         return reply.text
       default: {
         const { address, values } = target
-        const text = toText(target, reply)
         const { preview } = senders[target.kind] ?? {}
         try {
-          const parts = toParts(target, text)
+          const parts = toMessages(target, reply)
           if (!preview) return parts.join(between)
           const shown = parts.map(async (part) => preview({ address, values, text: part, reply }))
           return (await Promise.all(shown)).join(between)

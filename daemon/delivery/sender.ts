@@ -1,10 +1,11 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { EventRecord } from '../../shared/api/api.ts'
+import type { EventRecord, OutputResult } from '../../shared/api/api.ts'
 import type { PublishSettings } from '../../shared/config/workspace.ts'
 import type { HttpValues } from '../../shared/targets/http-templates.ts'
 import type { SentKind } from '../../shared/targets/schema.ts'
 import type { DoorwardError } from '../../shared/errors.ts'
 import { isSafeToOpen } from '../../shared/net.ts'
+import type { OutputAction } from '../../shared/targets/outputs.ts'
 import type { NeededToken } from './token.ts'
 
 /** A check run of a bot that follows an event. */
@@ -26,6 +27,10 @@ export type AgentReply = {
   readonly subject?: EventRecord['subject'] | undefined
   readonly receivedAt: Date
   readonly text: string
+  /** The answer as reviews and checks read it, which have a block of their own. */
+  readonly reviewText?: string | undefined
+  /** The requests of the answer that `outputs` allows. */
+  readonly actions?: readonly OutputAction[] | undefined
   /** A comment replaces the earlier comment of the same rule with the same key. */
   readonly updateKey?: string | undefined
   /** The name of a check, where it is not that of the rule. */
@@ -96,6 +101,8 @@ export type Sent = {
   readonly note?: string | undefined
   /** What was made, in a few words, and its page. */
   readonly made?: { readonly what: string; readonly url: string } | undefined
+  /** The results of a request of the answer. */
+  readonly outputs?: readonly OutputResult[] | undefined
 }
 
 const longestUrl = 2048

@@ -4,6 +4,7 @@ import {
   type Bar,
   toBars,
   toStages,
+  describeOutput,
   describePrompt,
   describeSandbox,
   describeUsage,
@@ -120,6 +121,7 @@ const renderTargets = (event: EventDetail): Markup | undefined =>
       <h2>Delivered to</h2>
       <ul class="targets">${event.targets.map((target) => renderTarget(target, describeTargetState(event, target)))}</ul>
       ${event.links?.map(({ what, url }) => markup`<p>${renderLink(isSafeToOpen(url) ? what : `${what}: ${url}`, url)}</p>`)}
+      ${event.outputs?.map((output) => markup`<p class="soft lines" dir="auto">${toPlainText(describeOutput(output))}</p>`)}
     </section>`
 
 const renderTarget = (

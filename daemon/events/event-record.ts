@@ -55,6 +55,7 @@ export const newRecord = (id: string, receivedAt: string, fields: EventFields): 
   usage: fields.usage,
   links: fields.links,
   approval: fields.approval,
+  outputs: fields.outputs,
   resultPreview: fields.resultPreview,
 })
 

@@ -2,8 +2,10 @@ import type { Explanation, RuleExplanation } from '../../shared/api/explain.ts'
 import type { Gateway } from '../../shared/config/schema.ts'
 import type { Rule } from '../../shared/config/rule.ts'
 import { DoorwardError } from '../../shared/errors.ts'
+import { isOutputsKind } from '../../shared/targets/schema.ts'
 import { buildArgv } from '../agents/cli-presets.ts'
 import { toParts } from '../delivery/format/parts.ts'
+import { describeEach } from '../delivery/outputs/describe.ts'
 import type { ResolvedTarget } from '../delivery/sender.ts'
 import { checkRequest, expandWorkspace, type WorkspaceRequest } from '../workspace/request.ts'
 import type { CompiledRule, CompiledWebhook } from './compiled-webhook.ts'
@@ -126,7 +128,7 @@ const explainRule = async (
     ...(rule.workspace && {
       workspace: tryWorkspace(expandWorkspace(rule.workspace, scope), gateway),
     }),
-    targets: await tryTargets(expandEach(rule.targets, scope), made.prompt, tryFile),
+    targets: await tryTargets(expandEach(rule.targets, scope), made.prompt, tryFile, rule),
   }
 }
 
@@ -259,12 +261,15 @@ const tryTargets = async (
   targets: readonly ResolvedTarget[],
   text: string,
   tryFile: DeliveryToExplain['tryFile'],
+  { outputs = {} }: Pick<Rule, 'outputs'>,
 ): Promise<Explanation['targets']> =>
   Promise.all(
     targets.map(async (target) => {
       try {
         if (target.kind === 'invalid') throw target.error
         if (target.kind === 'file') await tryFile(target.path)
+        if (isOutputsKind(target.kind))
+          return { target: target.text, parts: [...describeEach(outputs)] }
         return { target: target.text, parts: toParts(target, text) }
       } catch (error) {
         return { target: target.text, parts: [], detail: describeRefusal(error) }

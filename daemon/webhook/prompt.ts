@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import type { Explanation } from '../../shared/api/explain.ts'
-import type { Rule } from '../../shared/config/rule.ts'
+import { isForModel, type Rule } from '../../shared/config/rule.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { formatPath, type Path } from '../../shared/paths.ts'
 import type { Piece } from '../../shared/liquid.ts'
 import type { ContextName, PromptTemplate, Template } from '../../shared/templates.ts'
+import { describeOutputs } from '../delivery/outputs/describe.ts'
 import { textOfValue, valueAt } from '../util/payload-path.ts'
 import { findSubject, type Subject } from '../workspace/context/source.ts'
 import type { EventScope } from './read-delivery.ts'
@@ -166,12 +167,18 @@ export const makePrompt = (
   const id = fenceIdFor(rule)
   const isFenced = values.eventText === 'fenced'
   return {
-    prompt: expandPrompt(rule.prompt, scope, values, id),
+    prompt: expandPrompt(rule.prompt, scope, values, id) + toInstruction(rule),
     context:
       names.length === 0
         ? undefined
         : { id, isFenced, names, limitBytes, about: findSubject(scope.event) },
   }
+}
+
+/** The requests that a model may write beside its answer. A program that repeats its prompt must not read it as requests. */
+const toInstruction = ({ outputs, agent }: Pick<Rule, 'outputs' | 'agent'>): string => {
+  const text = isForModel(agent.kind) ? describeOutputs(outputs) : ''
+  return text === '' ? '' : `\n\n${text}\n`
 }
 
 /**
@@ -197,6 +204,7 @@ export const markedPrompt = (
   const parts = promptParts(rule.prompt, scope, rule.values, fenceIdFor(rule)).map((part) =>
     part.context === undefined ? part : { text: `{{context.${part.context}}}` },
   )
+  parts.push({ text: toInstruction(rule) })
   let end = 0
   const substituted = parts.flatMap(({ text, from }) => {
     const start = end

@@ -1,7 +1,13 @@
 import type { EventRecord, TargetResult } from '../../shared/api/api.ts'
-import { addressForm, isAddress, type SentKind } from '../../shared/targets/schema.ts'
+import {
+  addressForm,
+  isAddress,
+  isOutputsKind,
+  type SentKind,
+} from '../../shared/targets/schema.ts'
 import type { EventValue, HttpReads, HttpValues } from '../../shared/targets/http-templates.ts'
 import {
+  isAtSubject,
   type ReplyKind,
   replyKind,
   type Target,
@@ -10,6 +16,7 @@ import {
 import { DoorwardError } from '../../shared/errors.ts'
 import { formatPath, type Path } from '../../shared/paths.ts'
 import { isFixed, type Template } from '../../shared/templates.ts'
+import { findSubjectAddress } from '../delivery/outputs/subject.ts'
 import type { ResolvedTarget } from '../delivery/sender.ts'
 import { findGithubReply } from '../delivery/targets/github/github.ts'
 import { findGitlabReply } from '../delivery/targets/gitlab/gitlab.ts'
@@ -23,19 +30,33 @@ import type { EventScope } from './read-delivery.ts'
  * Expands the templates of targets. A forbidden value makes only that target fail, later, with nothing written.
  * In a list those are left out whose value the event does not have, unless none is left.
  */
-export const expandTargets = (targets: readonly Target[], scope: EventScope): ResolvedTarget[] => {
+export const expandTargets = (
+  targets: readonly Target[],
+  scope: EventScope,
+  isProven = true,
+): ResolvedTarget[] => {
   const known = targets.filter((target) => !lacksValue(target, scope))
-  return expandEach(known.length > 0 ? known : targets, scope)
+  return expandEach(known.length > 0 ? known : targets, scope, isProven)
 }
 
 const lacksValue = (target: Target, scope: EventScope): boolean =>
+  ('address' in target &&
+    isAtSubject(target) &&
+    findSubjectAddress(target.kind, scope.event) === undefined) ||
   targetPaths(target).some((path) => {
     const value = valueAt(scope, path)
     return value === undefined || value === null || value === ''
   })
 
-/** The same of every target, also of those that are left out, with the reason. */
-export const expandEach = (targets: readonly Target[], scope: EventScope): ResolvedTarget[] =>
+/**
+ * The same of every target, also of those that are left out, with the reason. `isProven` is false for an event that
+ * anyone may have sent: it chooses no place for requests.
+ */
+export const expandEach = (
+  targets: readonly Target[],
+  scope: EventScope,
+  isProven = true,
+): ResolvedTarget[] =>
   targets.flatMap((target): ResolvedTarget[] => {
     switch (target.kind) {
       case 'none':
@@ -61,6 +82,7 @@ export const expandEach = (targets: readonly Target[], scope: EventScope): Resol
               const shown = answers === 'github' || answers === 'gitlab' ? address : 'reply'
               return { text: `${kind}:${shown}`, kind, address }
             }
+            if (isAtSubject(target)) return atSubject(kind, scope, isProven)
             const address = expandAddress(kind, target.address, scope)
             const values = reads && { values: readValues(reads, scope) }
             return { text: `${kind}:${address}`, kind, address, ...values }
@@ -68,6 +90,22 @@ export const expandEach = (targets: readonly Target[], scope: EventScope): Resol
         ]
     }
   })
+
+/** Throws `target-invalid` for an event that is about nothing of this kind. */
+const atSubject = (kind: SentKind, { event }: EventScope, isProven: boolean): ResolvedTarget => {
+  if (!isProven)
+    throw new DoorwardError('target-invalid', 'an event without a signature has no outputs', {
+      hint: 'set secret_env at the webhook, and the same secret at the sender',
+    })
+  const address = findSubjectAddress(kind, event)
+  if (address !== undefined)
+    return { text: `${isOutputsKind(kind) ? 'outputs' : kind}:${address}`, kind, address }
+  throw new DoorwardError(
+    'target-invalid',
+    `this event is about nothing that ${kind} of outputs could be for`,
+    { hint: `it would be ${addressForm(kind)}` },
+  )
+}
 
 const findReply: Readonly<Record<ReplyKind, (event: unknown) => string>> = {
   github: findGithubReply,

@@ -76,6 +76,14 @@ const subjectSchema = z.strictObject({
 /** What a target has made for an event, in a few words, and its page. */
 const eventPageSchema = z.strictObject({ target: z.string(), url: z.string(), what: z.string() })
 
+/** The result of a request of an answer: `labels`, `comment`, `issue`, `close`, `assign`, or `other`. */
+const outputResultSchema = z.strictObject({
+  kind: z.string(),
+  state: z.enum(['done', 'dropped']),
+  why: z.string().optional(),
+})
+export type OutputResult = z.infer<typeof outputResultSchema>
+
 /** A context of a prompt: bytes as the agent got them, and in words what had no room. */
 const filledContextSchema = z.strictObject({
   name: z.string(),
@@ -175,6 +183,7 @@ export const eventSchema = z.strictObject({
   ...runInputSchema.shape,
   links: z.array(eventPageSchema).optional(),
   approval: approvalSchema.optional(),
+  outputs: z.array(outputResultSchema).optional(),
   /** The beginning of the answer, without control characters. */
   resultPreview: z.string().optional(),
 })

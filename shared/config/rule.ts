@@ -25,6 +25,7 @@ import {
   publishesChange,
 } from '../targets/targets.ts'
 import type { Agent, Gateway } from './schema.ts'
+import { type OutputSettings, toOutputTargets } from '../targets/outputs.ts'
 import type { RuleEntry } from './webhook-schema.ts'
 import { parseSession, type SessionSettings, toSession } from './session.ts'
 import type { Who } from './who.ts'
@@ -70,6 +71,8 @@ export type Rule = {
   /** Bytes of each. */
   readonly contextLimit: number
   readonly targets: readonly Target[]
+  /** The requests that its answers may have; `targets` has the places. */
+  readonly outputs?: OutputSettings
   /** What its events are called, in place of the subject's own title. */
   readonly title: Template | undefined
   /** Of the events with one key the newest runs. */
@@ -194,6 +197,10 @@ export const parseRule = (
       return target
     })
   })
+  for (const target of toOutputTargets(entry.outputs, 'github')) {
+    const missing = findMissingSetting(target, context)
+    if (missing) at(['outputs'], missing.reason, missing.hint)
+  }
   return {
     ...(on && { on: [on].flat() }),
     ...(filter && { filter: conditions }),
@@ -356,6 +363,7 @@ export const toRule = (
     context,
     contextLimit: entry.context_limit ?? usualContextBytes,
     targets,
+    ...(entry.outputs && { outputs: entry.outputs }),
     title,
     coalesce,
     ...(session && { session }),

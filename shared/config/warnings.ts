@@ -288,6 +288,28 @@ const ruleChecks: readonly ((rule: Rule, webhook: Webhook) => Fault[])[] = [
       )
     }),
 
+  // Places that strangers could choose, and labels that set off other programs.
+  ({ outputs }, { path, secretNames, source }) => {
+    const fault = faultAbout({ webhook: path })
+    if (!outputs) return []
+    return [
+      ...(secretNames.length > 0 || source !== undefined
+        ? []
+        : fault(
+            'outputs-unsigned',
+            'outputs does nothing for events without a signature, as anyone could choose their place',
+            'add secret_env to its entry in webhooks.yaml',
+          )),
+      ...(outputs.labels === undefined || outputs.labels.allowed
+        ? []
+        : fault(
+            'outputs-any-label',
+            'outputs lets the agent set any label of the repository, also those that start other programs',
+            'write outputs: { labels: { allowed: [bug, area/*] } }',
+          )),
+    ]
+  },
+
   // A context that is made for nothing.
   ({ context, prompt }, { path }) =>
     context

@@ -5,6 +5,7 @@ import { pathFault } from '../errors.ts'
 import { filterSchema } from '../filter/conditions.ts'
 import { contextNames } from '../templates.ts'
 import { describedFields } from './described-fields.ts'
+import { outputsSchema } from '../targets/outputs.ts'
 import { senderFields } from './sender-fields.ts'
 import { signatureFields } from './signature-fields.ts'
 import { sessionFields } from './session.ts'
@@ -123,6 +124,11 @@ export const ruleFields = {
     .optional()
     .describe(
       'none, log, notify:desktop, file:<path>, slack:#channel, telegram:<chat>, telegram:<chat>/<topic>, discord:<name>, email:<address>, github:<owner>/<repo>#<number>, github-review:<owner>/<repo>#<N>, github-check:<owner>/<repo>@<sha>, pull-request:<owner>/<repo>, push:<owner>/<repo>#<number>, gitlab:<group>/<project>!<number>, gitlab-review:<group>/<project>!<number>, jira:<issue>, linear:<issue>, http:<name>, or reply, where the event came from; a list delivers to each. Default none.',
+    ),
+  outputs: outputsSchema
+    .optional()
+    .describe(
+      'What an answer may request as JSON, at the issue or pull request of its event, at GitHub and GitLab: a map of labels, comment, issue, close, assign, review, check, pull-request and push. Default: nothing.',
     ),
   update: z
     .boolean()
@@ -299,6 +305,7 @@ export const webhookSchema = z
     context: ruleFields.context,
     context_limit: ruleFields.context_limit,
     deliver_to: ruleFields.deliver_to,
+    outputs: ruleFields.outputs,
     update: ruleFields.update,
     check_name: ruleFields.check_name,
     allow_files: ruleFields.allow_files,

@@ -1,7 +1,7 @@
 import { findBudgetFault } from '../agents/budget.ts'
 import { toScheme } from '../signatures/described.ts'
 import type { SignatureScheme } from '../signatures/scheme.ts'
-import { publishesChange, replyKind } from '../targets/targets.ts'
+import { isAtSubject, publishesChange, replyKind } from '../targets/targets.ts'
 import { headerNamesIn } from '../templates.ts'
 import type { Rate } from '../text.ts'
 import {
@@ -13,6 +13,7 @@ import {
   type WebhookContext,
 } from './rule.ts'
 import { formatLogin } from './name-forms.ts'
+import { checkOutputs, toOutputTargets } from '../targets/outputs.ts'
 import { type Feed, isFeedProvider, toFeed } from '../sources/feed.ts'
 import { checkDescribedFields, namesEvent, readDescribed } from './described-fields.ts'
 import { checkSenderFields } from './sender-fields.ts'
@@ -126,18 +127,19 @@ const readWebhook = (
   const { signature_scheme: scheme } = entry
   const shared = parseRule(entry, place, context, scheme)
   checkEvents(entry, shared, [], at)
-  if (!entry.rules) checkRule(entry, shared, at, () => [])
+  const alone = withOutputs(shared, entry)
+  if (!entry.rules) checkRule(entry, alone, at, () => [])
   const parts = entry.rules?.map((rule, number) => {
     const key = ['rules', number]
     const own = parseRule(rule, [...place, ...key], context, scheme)
     checkEvents(entry, own, key, at)
-    const parsed = { ...shared, ...own }
     const fields = { ...entry, ...rule }
+    const parsed = withOutputs({ ...shared, ...own }, fields)
     checkRule(fields, parsed, at, (field) =>
       rule[field] === undefined && entry[field] !== undefined ? [] : key,
     )
     return { fields, parsed }
-  }) ?? [{ fields: entry, parsed: shared }]
+  }) ?? [{ fields: entry, parsed: alone }]
   parts.forEach(({ fields: { budget, agent = '' } }, number) => {
     const known = agents.get(agent)
     const fault = budget && known && findBudgetFault(known, budget)
@@ -164,6 +166,15 @@ const withSchemeOfFeed = (entry: WebhookEntry): WebhookEntry => {
     ? { ...entry, signature_scheme: source.provider }
     : entry
 }
+
+/** `outputs` adds targets to those of `deliver_to`. */
+const withOutputs = (
+  parsed: ParsedRule,
+  { outputs, signature_scheme: scheme }: Pick<WebhookEntry, 'outputs' | 'signature_scheme'>,
+): ParsedRule =>
+  outputs
+    ? { ...parsed, targets: [...(parsed.targets ?? []), ...toOutputTargets(outputs, scheme)] }
+    : parsed
 
 /** Checks what the signature of a webhook has to do with its rules and its times. */
 const checkScheme = (entry: WebhookEntry, rules: readonly ParsedRule[], at: Report): void => {
@@ -246,6 +257,7 @@ export const checkRule = (
     )
   checkWho(fields, scheme, report)
   checkSession(fields, report)
+  checkOutputs(fields, scheme, report)
   for (const field of ['agent', 'prompt_template'] as const)
     if (fields[field] === undefined)
       report(
@@ -263,7 +275,7 @@ export const checkRule = (
   const publishing = targets.find(publishesChange)
   if (publishing && workspace?.access !== 'write')
     report(
-      'deliver_to',
+      isAtSubject(publishing) ? 'outputs' : 'deliver_to',
       `${publishing.kind}: needs a workspace that the agent may change`,
       'write workspace: { repo: …, ref: …, access: write }',
     )

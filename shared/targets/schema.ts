@@ -108,6 +108,14 @@ const addresses = {
     form: 'gitlab-review:<group>/<project>!<merge request>',
     isValid: (address) => address.includes('!') && gitlabItem.test(address),
   },
+  'github-outputs': {
+    form: 'outputs: on the rule, whose address is that of its event',
+    isValid: (address) => isGithubIssue(address) || isGithubIssue(`${address}#1`),
+  },
+  'gitlab-outputs': {
+    form: 'outputs: on the rule, whose address is that of its event',
+    isValid: (address) => gitlabItem.test(address) || gitlabItem.test(`${address}#1`),
+  },
   jira: {
     form: 'jira:<issue key>, or jira:reply',
     isValid: (address) => jiraIssue.test(address),
@@ -123,6 +131,11 @@ const addresses = {
 
 export type SentKind = keyof typeof addresses
 export const sentKinds = Object.keys(addresses) as SentKind[]
+
+/** The requests of an answer, at GitHub or GitLab. */
+export type OutputsKind = Extract<SentKind, `${string}-outputs`>
+export const isOutputsKind = (kind: string): kind is OutputsKind =>
+  kind === 'github-outputs' || kind === 'gitlab-outputs'
 
 /** The form of an address of this kind, for messages. */
 export const addressForm = (kind: SentKind): string => addresses[kind].form

@@ -5,9 +5,23 @@ import type { Path } from '../paths.ts'
 import { isFixed, parseTemplate, pathsIn, type Template } from '../templates.ts'
 import { didYouMean } from '../text.ts'
 import { type HttpReads, listReads } from './http-templates.ts'
-import { addressForm, isAddress, type SentKind, sentKinds, type TargetSettings } from './schema.ts'
+import {
+  addressForm,
+  isAddress,
+  isOutputsKind,
+  type SentKind,
+  sentKinds,
+  type TargetSettings,
+} from './schema.ts'
 
-const githubKinds = ['github', 'github-review', 'github-check', 'pull-request', 'push']
+const githubKinds = [
+  'github',
+  'github-review',
+  'github-check',
+  'github-outputs',
+  'pull-request',
+  'push',
+]
 
 /** True for targets that publish what an agent changed. */
 export const publishesChange = ({ kind }: { readonly kind: string }): boolean =>
@@ -15,7 +29,7 @@ export const publishesChange = ({ kind }: { readonly kind: string }): boolean =>
 
 /** The kind whose settings and token a kind uses. */
 export const toServerKind = (kind: string): string => {
-  if (kind === 'gitlab-review') return 'gitlab'
+  if (kind === 'gitlab-review' || kind === 'gitlab-outputs') return 'gitlab'
   return githubKinds.includes(kind) ? 'github' : kind
 }
 
@@ -46,7 +60,7 @@ const targetForms = [
   'notify:desktop',
   'file:<path>',
   'reply',
-  ...sentKinds.map((kind) => `${kind}:…`),
+  ...sentKinds.filter((kind) => !isOutputsKind(kind)).map((kind) => `${kind}:…`),
 ] as const
 
 /** Stands for `targets.telegram.me`. An event cannot choose it. */
@@ -54,6 +68,13 @@ export const ownChat = '@me'
 
 /** Stands for where an event came from. */
 const reply = 'reply'
+
+/** Stands for what an event of GitHub or GitLab is about, in the targets of `outputs`; `deliver_to` has it not. */
+export const subject = 'subject'
+
+/** True for a target of `outputs`. */
+export const isAtSubject = (target: Target): boolean =>
+  'address' in target && target.address.source === subject
 
 /** The kind of a target that answers where its event came from; each has the name of its `signature_scheme`. */
 export const replyKind = (target: Target): ReplyKind | undefined => {
@@ -120,6 +141,10 @@ export const parseTarget = (text: string, scheme?: string): Target => {
 
 const parseAddress = (kind: SentKind, text: string, address: string): Template => {
   const template = parseTemplate(address)
+  if (isOutputsKind(kind))
+    throw new DoorwardError('config-invalid', `target "${text}" is not for deliver_to`, {
+      hint: `write ${addressForm(kind)}`,
+    })
   if (isFixed(template)) {
     if (isAddress(kind, address) || address === standIns[kind]) return template
     throw new DoorwardError('config-invalid', `target "${text}" is not a valid address`, {

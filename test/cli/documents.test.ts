@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 import { webhookPresets } from '../../cli/commands/webhook/presets.ts'
 import { cliKinds } from '../../shared/agents/clis.ts'
 import { schemeNames } from '../../shared/signatures/presets.ts'
-import { sentKinds } from '../../shared/targets/schema.ts'
+import { isOutputsKind, sentKinds } from '../../shared/targets/schema.ts'
 import { errorStatuses } from '../../shared/errors.ts'
 import { packageFolder } from '../../shared/version.ts'
 import { docs, listPages, readPage } from './support/documents.ts'
@@ -69,7 +69,7 @@ describe('the documents', () => {
       assert.ok(agents.includes(`\`${name}\``), name)
     const targets = await readPage('targets.md')
     for (const kind of [...sentKinds, 'file', 'notify'])
-      assert.ok(targets.includes(`\`${kind}:`), kind)
+      assert.ok(targets.includes(`\`${isOutputsKind(kind) ? 'outputs' : kind}:`), kind)
     for (const name of schemeNames) assert.ok(Object.hasOwn(webhookPresets, name), name)
   })
 

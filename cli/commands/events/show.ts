@@ -2,6 +2,7 @@ import { stripVTControlCharacters } from 'node:util'
 import type { AgentPrompt, EventDetail, TargetResult } from '../../../shared/api/api.ts'
 import {
   type Bar,
+  describeOutput,
   describePrompt,
   describeSandbox,
   describeUsage,
@@ -93,6 +94,7 @@ const getFields = (event: EventDetail, { paint }: Terminal, now: Date): Field[] 
     ]),
     ...optional('approval', describeApproval(event, now)),
     ...(event.links ?? []).map(({ what, url }): Field => ['made', `${what}: ${url}`]),
+    ...(event.outputs ?? []).map((output): Field => ['output', describeOutput(output)]),
   ]
 }
 

@@ -39,6 +39,8 @@ type ParsedAnswer = {
   readonly comments: readonly LineComment[]
   /** The verdict of a check. */
   readonly conclusion?: (typeof conclusions)[number]
+  /** The other keys of its blocks: requests, with `outputs`. */
+  readonly others?: Readonly<Record<string, unknown>>
   /** For the event. */
   readonly note?: string
 }
@@ -51,20 +53,31 @@ export const parseAnswer = (answer: string): ParsedAnswer => {
   const { text, values } = takeJsonBlocks(answer, (block) => {
     const items = findItems(block)
     const verdict = verdictSchema.safeParse(block.value).data
-    return items || verdict ? { items: items ?? [], ...verdict } : undefined
+    return items || verdict
+      ? { items: items ?? [], ...verdict, others: othersIn(block.value) }
+      : undefined
   })
   const items = values.flatMap((one) => one.items)
   const comments = items.flatMap((item) => parseComment(item) ?? [])
   const bad = items.length - comments.length
   const conclusion = values.findLast((one) => one.conclusion !== undefined)?.conclusion
+  const others = Object.assign({}, ...values.map((one) => one.others)) as Record<string, unknown>
   return {
     // Some models write an empty list where they have no comment.
     text: text.trim() === '[]' ? '' : text,
     comments,
     ...(conclusion && { conclusion }),
+    ...(Object.keys(others).length > 0 && { others }),
     ...(bad > 0 && { note: `${bad} of ${items.length} comments cannot be read: left out` }),
   }
 }
+
+const othersIn = (value: unknown): object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? Object.fromEntries(
+        Object.entries(value).filter(([key]) => key !== 'comments' && key !== 'conclusion'),
+      )
+    : {}
 
 // How a list of comments begins that is damaged or cut.
 const damaged = /^(?:\{\s*"comments"\s*:|\[\s*\{\s*"(?:path|line|side|start_line|start_side|body)")/

@@ -29,7 +29,7 @@ import type { KeptPayload } from './kept-payloads.ts'
 export type AcceptedEvent = {
   readonly webhook: Pick<
     CompiledRule,
-    'path' | 'agentName' | 'agent' | 'values' | 'publish' | 'bot' | 'runLimit'
+    'path' | 'agentName' | 'agent' | 'values' | 'publish' | 'outputs' | 'bot' | 'runLimit'
   >
   /** Holds its answer back from its targets. */
   readonly leaving?: Leaving | undefined
@@ -103,7 +103,7 @@ export const createEvent = (rule: CompiledRule, read: ReadDelivery): AcceptedEve
     seen: toSeenRequest(rule, read),
     check: toCheckRequest(rule, read),
     workspace: rule.workspace && expandWorkspace(rule.workspace, scope),
-    targets: expandTargets(rule.targets, scope),
+    targets: expandTargets(rule.targets, scope, read.signed || read.source === 'api'),
     updateKey: rule.update ? toUpdateKey(rule, coalesced) : undefined,
     checkName: rule.checkName,
     payload: toEventFile(rule.agent, { body, headers }, payload, webhook.scheme),
@@ -158,10 +158,11 @@ export const toWire = ({
   detail: _detail,
   ...event
 }: AcceptedEvent): EventOnWire => {
-  const { path, agentName, agent, values, publish, bot, runLimit } = event.webhook
+  const { path, agentName, agent, values, publish, outputs, bot, runLimit } = event.webhook
   const kept = {
     ...(runLimit && { runLimit }),
     ...(publish && { publish }),
+    ...(outputs && { outputs }),
     ...(bot !== undefined && { bot }),
   }
   return {

@@ -5,6 +5,7 @@ import type { Question } from '../../agents/http-agent.ts'
 import type { Invoke } from '../../agents/invoke.ts'
 import type { SeenCode } from '../../delivery/sender.ts'
 import type { CommentMarks } from '../../delivery/loop-guard.ts'
+import { readAnswer } from '../../delivery/outputs/read-answer.ts'
 import { ReviewMarks } from '../../delivery/review-marks.ts'
 import { parseAnswer } from '../../delivery/format/review.ts'
 import { toCommitMessage } from '../../delivery/targets/github/pull-request.ts'
@@ -99,7 +100,8 @@ const askWithCode = async (
     const limited = { ...agent, timeout: clock.leftMs() }
     const answer = await invoke(agentName, limited, question, signal)
     clock.begin('commit')
-    const captured = await captureChange(workspace, event, id, answer.text)
+    const { text } = readAnswer(answer.text, event.webhook.outputs, event.targets)
+    const captured = await captureChange(workspace, event, id, text)
     const hunks = await captureHunks(workspace, event, answer.text)
     const { head } = workspace
     const seen = { head, change: captured?.change, leftOut: notes, notRead, hunks }

@@ -1,10 +1,12 @@
-import type { EventRecord, Stage, TargetResult } from '../../../shared/api/api.ts'
+import type { EventRecord, OutputResult, Stage, TargetResult } from '../../../shared/api/api.ts'
 import { DoorwardError, errorName } from '../../../shared/errors.ts'
 import { toPlainText } from '../../../shared/text.ts'
+import { isOutputsKind } from '../../../shared/targets/schema.ts'
 import { publishesChange } from '../../../shared/targets/targets.ts'
 import type { Answer } from '../../agents/answer.ts'
 import type { Deliver, EventLinkTo } from '../../delivery/deliver.ts'
 import { isEmpty } from '../../delivery/format/parts.ts'
+import { readAnswer, type ReadAnswer } from '../../delivery/outputs/read-answer.ts'
 import type { AgentReply, ResolvedTarget, SeenCode } from '../../delivery/sender.ts'
 import type { Detail, EventChanges } from '../../events/event-record.ts'
 import type { EventStore } from '../../events/event-store.ts'
@@ -83,7 +85,7 @@ export const createRunToEnd = (parts: RunToEndParts): RunToEnd => {
         return { attempts, durations: { queuedMs }, ...ended, detail }
       }
       if (text === undefined) {
-        const asked = { approval: undefined, ...toRunInput(event) }
+        const asked = { approval: undefined, outputs: undefined, ...toRunInput(event) }
         change({ state: 'running', attempts, durations: { queuedMs }, ...asked })
         const { answer, seen, notes } = await ask({
           ...run,
@@ -107,11 +109,11 @@ export const createRunToEnd = (parts: RunToEndParts): RunToEnd => {
       stage = 'deliver'
       const nothingSent = { state: 'done', durations: { queuedMs, agentMs, deliverMs: 0 } } as const
       if (earlier.length === 0) return nothingSent
-      const isSilent = isEmpty(text)
-      // An agent that says nothing may still have changed files.
-      const isMeant = isSilent ? publishesChange : undefined
-      const hasChange = code?.change !== undefined && code.change !== 'none'
-      if (isSilent && !hasChange)
+      const said = readAnswer(text, event.webhook.outputs, event.targets)
+      if (run.answer === undefined || ranElsewhere) tellDropped(said, change)
+      const isSilent = isEmpty(said.text)
+      const isMeant = isSilent ? toMeant(said, code) : undefined
+      if (isMeant && !event.targets.some(isMeant))
         return { ...nothingSent, detail: 'the answer is empty: nothing was delivered' }
       // While the folder of a program that had answered was being removed.
       if (isCancelled(signal)) throw new DoorwardError('event-cancelled', 'it was cancelled')
@@ -119,7 +121,7 @@ export const createRunToEnd = (parts: RunToEndParts): RunToEnd => {
       run.agentIsDone()
       start = performance.now()
       const ended = await bringToTargets(run, text, earlier, code, isMeant)
-      const silent = isSilent && { detail: 'the answer is empty: only the change was delivered' }
+      const silent = isSilent && { detail: describeSilent(said) }
       return { durations: time(), ...silent, ...ended }
     } catch (error) {
       if (!(error instanceof DoorwardError))
@@ -134,8 +136,9 @@ export const createToReply =
   (signs: Pick<Signs, 'checkOf'>) =>
   async (id: string, event: AcceptedEvent, text: string, code?: SeenCode): Promise<AgentReply> => {
     const { webhook, receivedAt, known, updateKey, checkName } = event
-    const { path, publish, bot } = webhook
+    const { path, publish, outputs, bot } = webhook
     const { rule, subject } = known
+    const said = readAnswer(text, outputs, event.targets)
     return {
       eventId: id,
       webhook: path,
@@ -143,7 +146,8 @@ export const createToReply =
       rule,
       subject,
       receivedAt,
-      text,
+      text: said.text,
+      ...(outputs && { reviewText: said.reviewText, actions: said.actions }),
       updateKey,
       checkName,
       liveCheck: await signs.checkOf(id),
@@ -188,10 +192,32 @@ const createBringToTargets =
     if (events.record(id)?.state === 'running') change({ state: 'delivering' })
     const made = (link: EventLinkTo) =>
       change({ links: [...(events.record(id)?.links ?? []), link] })
+    const requested = (happened: readonly OutputResult[]) =>
+      change({ outputs: [...(events.record(id)?.outputs ?? []), ...happened] })
     // `changed` reports each result.
-    await deliver(targets, reply, { only, signal, changed, made })
+    await deliver(targets, reply, { only, signal, changed, made, requested })
     return deliveredEnd(results)
   }
+
+/** Tells what the rule does not allow, once for each answer. */
+const tellDropped = ({ dropped }: ReadAnswer, change: Run['change']): void => {
+  if (dropped.length > 0) change({ outputs: [...dropped] })
+}
+
+/** The targets for an answer without words: an agent that says nothing may still have changed or requested something. */
+const toMeant =
+  ({ reviewText, actions }: ReadAnswer, code: SeenCode | undefined) =>
+  (target: ResolvedTarget): boolean => {
+    if (isOutputsKind(target.kind)) return actions.length > 0
+    if (target.kind.endsWith('-review') || target.kind === 'github-check')
+      return !isEmpty(reviewText)
+    return publishesChange(target) && code?.change !== undefined && code.change !== 'none'
+  }
+
+const describeSilent = ({ actions, reviewText }: ReadAnswer): string =>
+  actions.length > 0 || !isEmpty(reviewText)
+    ? 'the answer has only requests'
+    : 'the answer is empty: only the change was delivered'
 
 export const describeAnswer = ({ cut, note }: Answer, notes: readonly string[]): string =>
   [

@@ -3,6 +3,7 @@ import type { Gateway } from '../../../shared/config/schema.ts'
 import { parseAnswer } from '../../delivery/format/review.ts'
 import type { CommentMarks } from '../../delivery/loop-guard.ts'
 import { createGithubApi } from '../../delivery/targets/github/github-api.ts'
+import { findCommit } from '../../delivery/outputs/subject.ts'
 import type { LiveCheck } from '../../delivery/sender.ts'
 import { runAgain } from '../../delivery/targets/github/github-check.ts'
 import type { Tokens } from '../../oauth/dependencies.ts'
@@ -32,9 +33,7 @@ export const toCheckRequest = (
 ): CheckRequest | undefined => {
   const repository = textAt(payload, 'repository', 'full_name')
   if (!check || bot === undefined || repository === undefined) return undefined
-  const sha = places
-    .map((place) => textAt(payload, ...place))
-    .find((text) => /^[0-9a-f]{40}$/.test(text ?? '') && !/^0+$/.test(text ?? ''))
+  const sha = findCommit(payload)
   const isPull = valueAt(payload, ['issue', 'pull_request']) !== undefined
   const number = valueAt(payload, ['issue', 'number'])
   const called = checkName ?? `doorward/${name ?? path.slice(1)}`
@@ -43,14 +42,6 @@ export const toCheckRequest = (
     ? { repository, name: called, bot, of: { pull: number } }
     : undefined
 }
-
-const places = [
-  ['pull_request', 'head', 'sha'],
-  ['check_run', 'head_sha'],
-  ['check_suite', 'head_sha'],
-  ['workflow_run', 'head_sha'],
-  ['after'],
-] as const
 
 export type CheckState = {
   readonly status: 'queued' | 'in_progress' | 'completed'

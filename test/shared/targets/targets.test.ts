@@ -1,5 +1,10 @@
 import assert from 'node:assert/strict'
-import { isAddress, type SentKind, sentKinds } from '../../../shared/targets/schema.ts'
+import {
+  isAddress,
+  isOutputsKind,
+  type SentKind,
+  sentKinds,
+} from '../../../shared/targets/schema.ts'
 import { parseTarget } from '../../../shared/targets/targets.ts'
 
 const good: Readonly<Record<SentKind, readonly string[]>> = {
@@ -25,6 +30,8 @@ const good: Readonly<Record<SentKind, readonly string[]>> = {
   'pull-request': ['acme/door', 'octo_corp/.github', 'acme/door@main', 'a-b/c.d_e@release/1.x'],
   gitlab: ['acme/door!1', 'acme/a-b/c.d_e#12', '_a/.gitlab!3', `${'g/'.repeat(20)}p#1`],
   'gitlab-review': ['acme/door!1', 'acme/a-b/c.d_e!12'],
+  'github-outputs': ['acme/door#1', 'octo_corp/.github'],
+  'gitlab-outputs': ['acme/a-b/c.d_e!12', 'acme/door#1', 'acme/door'],
   jira: ['PROJ-7', 'A1_B-1234567890'],
   linear: ['ENG-7', '9cfb482a-81e3-4154-b5b9-2c805e70a02d'],
   http: ['archive'],
@@ -160,6 +167,8 @@ const bad: Readonly<Record<SentKind, readonly string[]>> = {
     `${'g/'.repeat(21)}p#1`,
   ],
   'gitlab-review': ['acme/door#1', 'acme!1', 'acme/..!1', 'acme/door!1\n'],
+  'github-outputs': ['', 'acme', 'acme/door#', 'acme/door#0', 'acme/door!1', 'acme/door\n'],
+  'gitlab-outputs': ['', 'door', 'acme/door!', 'acme/../door#1', 'acme/door#1\n'],
   jira: [
     '',
     'PROJ',
@@ -180,6 +189,7 @@ describe('the name of a target', () => {
     it(`is taken as ${kind} has it`, () => {
       for (const address of good[kind]) {
         assert.ok(isAddress(kind, address), address)
+        if (isOutputsKind(kind)) continue
         const target = parseTarget(`${kind}:${address}`)
         assert.equal(target.kind, kind)
       }
@@ -190,7 +200,7 @@ describe('the name of a target', () => {
       for (const address of bad[kind].filter((text) => text.trim() === text && text !== '@me'))
         assert.throws(() => parseTarget(`${kind}:${address}`), {
           code: 'config-invalid',
-          hint: new RegExp(`^write ${kind}:`),
+          hint: new RegExp(`^write ${isOutputsKind(kind) ? 'outputs' : kind}:`),
         })
     })
   }

@@ -1,4 +1,5 @@
 import type { components, operations } from '@octokit/openapi-types'
+import { answerIssues, createGithubIssues, type GithubIssues } from './github-issues.ts'
 import { json, type Recorded, startTargetServer, type TargetServer } from './target-server.ts'
 
 /*
@@ -79,6 +80,8 @@ type Stored<Document> = { -readonly [Key in keyof Document]: Document[Key] }
 
 export type GithubServer = Pick<TargetServer, 'origin' | 'requests' | 'next' | 'close'> & {
   readonly apiUrl: string
+  /** Its issues, labels and people. */
+  readonly tracker: GithubIssues
   readonly comments: Stored<Pick<Schemas['issue-comment'], 'id' | 'body'>>[]
   readonly reviews: PostedReview[]
   /** The comments of reviews, each the first of its thread, as GitHub says of them. */
@@ -125,6 +128,7 @@ export const startGithubServer = async ({
   const reviews: PostedReview[] = []
   const threads: Thread[] = []
   const account = isApp ? bot : octocat
+  const tracker = createGithubIssues(account)
   const checks: CheckBody[] = []
   const statuses: StatusBody[] = []
   const pulls: GithubServer['pulls'] = []
@@ -164,6 +168,8 @@ export const startGithubServer = async ({
     if (method !== 'GET' && !scopes.includes('repo'))
       if (!(scopes.includes('repo:status') && route.startsWith('/statuses/')))
         return [404, message('Not Found')]
+    const ofIssue = answerIssues(tracker, { method, route, fields, account, pageOf })
+    if (ofIssue) return ofIssue
     switch (asked) {
       case 'GET ':
         return [200, { default_branch: 'main' } satisfies Partial<Schemas['full-repository']>]
@@ -305,7 +311,13 @@ export const startGithubServer = async ({
 
   /** What the two queries of threads answer; an id is the place of the thread. */
   const answerGraphql = ({ query, variables }: Recorded['fields']): readonly [number, unknown] => {
-    const { id } = variables as { readonly id?: string }
+    const { id, number } = variables as { readonly id?: string; readonly number?: number }
+    if (String(query).includes('issue(number')) {
+      const issue = tracker.issues.find((one) => one.number === number && !one.pull_request)
+      if (!issue) return [200, { data: { repository: { issue: null } }, errors: [{}] }]
+      const viewerDidAuthor = issue.user.id === account.id
+      return [200, { data: { repository: { issue: { viewerDidAuthor } } } }]
+    }
     if (String(query).startsWith('mutation')) {
       const thread = threads[Number(id)]
       if (!thread || !scopes.includes('repo')) return [200, { data: null, errors: [{}] }]
@@ -328,6 +340,7 @@ export const startGithubServer = async ({
     requests,
     next,
     close,
+    tracker,
     comments,
     reviews,
     threads,

@@ -1,3 +1,4 @@
+import { answerGitlabIssues, createGitlabIssues, type GitlabIssues } from './gitlab-issues.ts'
 import { json, type Recorded, startTargetServer, type TargetServer } from './target-server.ts'
 
 /*
@@ -21,6 +22,8 @@ const account = { id: 42, username: 'door' }
 
 export type GitlabServer = Pick<TargetServer, 'requests' | 'next' | 'close'> & {
   readonly apiUrl: string
+  /** Its issues, labels and people. */
+  readonly tracker: GitlabIssues
   /** The newest first; each is the first of its discussion. */
   readonly notes: Note[]
   readonly files: { new_path: string; old_path: string; diff: string }[]
@@ -34,6 +37,7 @@ export const startGitlabServer = async (): Promise<GitlabServer> => {
   const notes: GitlabServer['notes'] = []
   const files: GitlabServer['files'] = []
   const lines: GitlabServer['lines'] = new Set()
+  const tracker = createGitlabIssues(account.id)
   const refs = { base_sha: 'a'.repeat(40), start_sha: 'b'.repeat(40), head_sha: headOfMerge }
 
   const take = ({ fields }: Recorded): readonly [number, unknown] => {
@@ -71,12 +75,17 @@ export const startGitlabServer = async (): Promise<GitlabServer> => {
     const list = (items: readonly unknown[]) =>
       [200, items.slice(((page ?? 1) - 1) * (size ?? 20), (page ?? 1) * (size ?? 20))] as const
     if (pathname === '/api/v4/user') return [200, account]
+    const url = new URL(recorded.path, `http://${recorded.headers.host ?? 'loopback'}`)
+    const { method, fields } = recorded
+    const asked = { method, url, fields, authorId: account.id, origin: url.origin }
+    const ofIssue = answerGitlabIssues(tracker, asked)
+    if (ofIssue) return ofIssue
     if (recorded.method === 'PUT') return change(pathname.replace(merge, ''), recorded)
     const [, thread] = /\/discussions\/([0-9a-f]+)\/notes$/.exec(pathname) ?? []
     if (thread !== undefined && notes.some(({ id }) => nameOf(id) === thread)) return take(recorded)
     switch (`${recorded.method} ${pathname.replace(merge, '')}`) {
       case 'GET ':
-        return [200, { iid: 7, diff_refs: refs }]
+        return [200, { iid: 7, diff_refs: refs, assignees: tracker.merge.assignees }]
       case 'GET /discussions':
         return list(notes.toReversed().map((note) => ({ id: nameOf(note.id), notes: [note] })))
       case 'GET /diffs':
@@ -85,6 +94,7 @@ export const startGitlabServer = async (): Promise<GitlabServer> => {
         return list(notes)
       case 'POST /notes':
       case 'POST /discussions':
+      case 'POST /api/v4/projects/acme%2Ftools%2Fdoor/issues/3/notes':
         return take(recorded)
     }
     return [404, { message: '404 Not found' }]
@@ -94,7 +104,7 @@ export const startGitlabServer = async (): Promise<GitlabServer> => {
     json(...answer(recorded))(response, recorded, request),
   )
   const { requests, next, close, origin } = server
-  return { requests, next, close, notes, files, lines, apiUrl: `${origin}/api/v4` }
+  return { requests, next, close, tracker, notes, files, lines, apiUrl: `${origin}/api/v4` }
 }
 
 /** The id of a discussion, by that of its first note. */

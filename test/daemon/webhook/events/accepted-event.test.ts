@@ -1,8 +1,24 @@
 import assert from 'node:assert/strict'
 import { EventStore } from '../../../../daemon/events/event-store.ts'
-import { createRetryableEvents } from '../../../../daemon/webhook/events/accepted-event.ts'
+import {
+  type AcceptedEvent,
+  createRetryableEvents,
+  fromWire,
+  toWire,
+} from '../../../../daemon/webhook/events/accepted-event.ts'
 
 const at = new Date(0)
+
+describe('an event for another machine', () => {
+  it('takes along what its answer may request, and where', () => {
+    const outputs = { labels: { allowed: ['bug'], max: 3 } }
+    const targets = [{ kind: 'github-outputs', text: 'outputs:a/b#1', address: 'a/b#1' }]
+    const event = { webhook: { path: '/a', outputs }, targets } as unknown as AcceptedEvent
+    const wire = JSON.parse(JSON.stringify(toWire(event))) as ReturnType<typeof toWire>
+    const arrived = fromWire(wire, 'prompt')
+    assert.deepEqual([arrived.webhook.outputs, arrived.targets], [outputs, targets])
+  })
+})
 
 describe('an event that can be retried', () => {
   it('is kept until it is done, also when it failed or was dropped', () => {
