@@ -105,6 +105,7 @@ export const helpTopics = {
   'getting-started': 'from nothing to a reviewed pull request',
   webhooks: 'a webhook: its sender, its secret, filter and prompt',
   agents: 'the agents that answer: programs, models, servers',
+  mentions: 'a comment that names doorward, answered where it was written',
   'ci-failures': 'a failed build, explained on its pull request',
   fixes: 'an agent that opens a pull request with a fix',
   usage: 'what runs cost, in tokens and money',

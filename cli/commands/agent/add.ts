@@ -78,18 +78,20 @@ export const addAgent = async (
 }
 
 /**
- * With an agent of this name where the name is that of an agent program: `--agent claude`. Throws `usage` where
- * the program is not installed.
+ * With an agent of this name where the name, or the kind that is given for it, is that of an agent program:
+ * `--agent claude`. Throws `usage` where the program is not installed.
  */
 export const withAgentOfName = async (
   open: OpenConfig,
   name: string | undefined,
+  kind = name,
 ): Promise<OpenConfig> => {
-  if (name === undefined || open.config.agents.has(name) || !isCliKind(name)) return open
-  const entry = agentEntry(newAgent(name, name, {}))
+  if (name === undefined || kind === undefined || open.config.agents.has(name)) return open
+  if (!isCliKind(kind)) return open
+  const entry = agentEntry(newAgent(kind, name, {}))
   const missing = await findMissingProgram(agentSchema.parse(entry.value), open.env)
   if (missing)
-    throw new DoorwardError('usage', `there is no agent ${name}, and no program ${name} on PATH`, {
+    throw new DoorwardError('usage', `there is no agent ${name}, and no program ${kind} on PATH`, {
       hint: `${missing.install}, or --agent with another: ${[...open.config.agents.keys()].join(', ')}`,
     })
   return open.with('agents', addToFile(open, name, entry).text)

@@ -27,8 +27,10 @@ import {
   type WebhookAddOptions,
   type WebhookPreset,
 } from './presets.ts'
-import { findBotEntry, findBotOf } from './bot-of.ts'
+import { findBotEntry, findBotOf, findRuleEntry, takesRules } from './bot-of.ts'
+import { chooseFixer, equipFixer, type Fixer } from './fix-agent.ts'
 import { chooseReviewer, equipReviewer } from './review-recipe.ts'
+import { findRuleRecipe, writeRule } from './rule-recipes.ts'
 import { ruleEntry, webhookEntry } from './webhook-entry.ts'
 
 /**
@@ -43,13 +45,19 @@ export const addWebhook = async (
   const { home, terminal } = context
   const preset = findPreset(given)
   const yes = options.yes ?? (await askConsent(preset, options, terminal))
-  const reviewer = preset.recipe && !options.agent ? await askReviewer(home, terminal) : undefined
+  const recipe = findRuleRecipe(preset.recipe)
+  const isFix = recipe?.access === 'write'
+  const fixer = isFix ? await chooseFixer(await openConfig(home), options.agent) : undefined
+  const asks = preset.recipe !== undefined && !isFix && !options.agent
+  const reviewer = fixer?.name ?? (asks ? await askReviewer(home, terminal) : undefined)
   const written = await withConfigLock(home, async () => {
     const opened = await openConfig(home)
     const given = { ...options, ...(reviewer !== undefined && { agent: reviewer }), yes }
-    const chosen = preset.recipe ? { ...given, ...findBotEntry(opened, options) } : given
-    const webhook = newWebhook(preset, chosen, [...opened.config.agents.keys()])
-    if (!options.print) return writeEntry(home, opened, { webhook, preset, options })
+    const entry = preset.recipe ? findEntry(opened, preset, options) : undefined
+    const chosen = { ...given, ...entry }
+    const made = newWebhook(preset, chosen, [...opened.config.agents.keys()])
+    const webhook = recipe ? withRecipe(made, preset, opened, options) : made
+    if (!options.print) return writeEntry(home, opened, { webhook, preset, options, fixer })
     printEntry(terminal, { path: webhook.path }, webhookEntry(webhook, preset))
     return undefined
   })
@@ -98,6 +106,23 @@ export const addWebhook = async (
 const askReviewer = async (home: Home, terminal: Terminal): Promise<string> =>
   chooseReviewer(await openConfig(home), terminal)
 
+/** The entry that gets the rule of a recipe: that of a bot, or of whole rules one that is there. */
+const findEntry = (open: OpenConfig, preset: WebhookPreset, options: WebhookAddOptions) =>
+  (preset.scheme === 'github' ? findBotEntry(open, options) : undefined) ??
+  (findRuleRecipe(preset.recipe) && findRuleEntry(open, preset.scheme, options))
+
+const withRecipe = (
+  webhook: NewWebhook,
+  { recipe = '' }: WebhookPreset,
+  open: OpenConfig,
+  { repo }: WebhookAddOptions,
+): NewWebhook => {
+  const { path, agent } = webhook
+  const there = open.config.webhooks.find((known) => known.path === path)
+  const taken = (there?.rules ?? []).flatMap(({ name }) => name ?? [])
+  return { ...webhook, rule: writeRule(recipe, { agent, repo, bot: findBotOf(path, open), taken }) }
+}
+
 /** Asks on a terminal; elsewhere only `--yes` is a consent. */
 const askConsent = async (
   { consent }: WebhookPreset,
@@ -117,15 +142,16 @@ const askConsent = async (
 export const writeEntry = async (
   home: Home,
   found: OpenConfig,
-  { webhook, preset, options }: ToWrite,
+  { webhook, preset, options, fixer }: ToWrite,
 ) => {
   const isOfBot = preset.recipe !== undefined && findBotOf(webhook.path, found) !== undefined
-  if (!isOfBot) refuseDouble(webhook.path, found)
-  const open = await withAgentOfName(found, webhook.agent)
+  const isBeside = isOfBot || (webhook.rule !== undefined && takesRules(webhook.path, found))
+  if (!isBeside) refuseDouble(webhook.path, found)
+  const open = await withAgentOfName(found, webhook.agent, fixer?.kind)
   const file = open.file('webhooks')
-  const added = isOfBot ? withRule(open, webhook, preset) : withEntry(open, webhook, preset)
+  const added = isBeside ? withRule(open, webhook, preset) : withEntry(open, webhook, preset)
   open.check('webhooks', added.text)
-  const equipment = preset.recipe && (await equipReviewer(webhook.agent, open))
+  const equipment = await equip(webhook.agent, open, { preset, fixer, isNew: open !== found })
   if (equipment?.text !== undefined) open.check('agents', equipment.text)
   const agentsBefore = found.file('agents').text
   const agents = equipment?.text ?? open.file('agents').text
@@ -146,6 +172,15 @@ export const writeEntry = async (
   return { open, webhook, file, added, secret, isNew, equipment, isNewAgent: open !== found }
 }
 
+const equip = async (
+  agent: string,
+  open: OpenConfig,
+  { preset, fixer, isNew }: Pick<ToWrite, 'preset' | 'fixer'> & { readonly isNew: boolean },
+) => {
+  if (fixer) return equipFixer(agent, open, isNew)
+  return preset.recipe === undefined ? undefined : equipReviewer(agent, open)
+}
+
 const withEntry = (open: OpenConfig, webhook: NewWebhook, preset: WebhookPreset) => {
   const { text, value: before } = open.file('webhooks')
   const { webhooks } = (before ?? {}) as { webhooks?: unknown[] | null }
@@ -153,7 +188,7 @@ const withEntry = (open: OpenConfig, webhook: NewWebhook, preset: WebhookPreset)
   return addEntry(text, 'webhooks', { lines, expected: [...(webhooks ?? []), value] })
 }
 
-/** In the entry of the bot, which takes the deliveries of all its repositories. */
+/** In an entry with other rules, as that of a bot, which takes the deliveries of all its repositories. */
 const withRule = (open: OpenConfig, webhook: NewWebhook, preset: WebhookPreset) => {
   const index = open.config.webhooks.findIndex(({ path }) => path === webhook.path)
   const names = (open.config.webhooks[index]?.rules ?? []).map(({ name }) => name)
@@ -166,6 +201,8 @@ type ToWrite = {
   readonly webhook: NewWebhook
   readonly preset: WebhookPreset
   readonly options: WebhookAddOptions
+  /** The agent of a recipe that changes code. */
+  readonly fixer?: Fixer | undefined
 }
 
 /** The JSON document of `webhook add --json`. */
@@ -305,22 +342,34 @@ const nextSteps = (
       ? `try it: doorward webhook send ${path} --sample ${preset.sample} --wait`
       : `see what its events contain: doorward webhook learn ${path}`,
   ]
-  const recipe = bot === undefined ? reviewSteps(path, isPublic) : botSteps(bot, path)
-  return toStepText(preset.recipe ? recipe : steps, columns)
+  if (preset.recipe === undefined) return toStepText(steps, columns)
+  const { sample, last } = findRuleRecipe(preset.recipe) ?? reviewStep
+  const explained =
+    sample === undefined
+      ? []
+      : [`see what it would do: doorward webhook explain ${path} --sample ${sample}`]
+  if (preset.scheme !== 'github')
+    return toStepText([...steps.slice(0, -1), loginStep, `then ${last}`], columns)
+  const connected = bot === undefined ? hookSteps(path, isPublic) : [botStep(bot)]
+  return toStepText([...explained, ...connected, `then ${spokenTo(last, bot)}`], columns)
 }
 
 /** A sample is not sent: that would review the pull request in it. */
-const reviewSteps = (path: string, isPublic: boolean): string[] => [
-  `see what it would do: doorward webhook explain ${path} --sample github:pull_request.opened`,
-  'a login that fetches the code and posts the review: doorward oauth import gh',
+const reviewStep = { sample: 'github:pull_request.opened', last: 'open a pull request there' }
+
+const loginStep = 'a login that fetches the code and answers: doorward oauth import gh'
+
+const hookSteps = (path: string, isPublic: boolean): string[] => [
+  loginStep,
   `the hook at GitHub${isPublic ? '' : ', without a tunnel'}: doorward webhook connect github OWNER/REPO --path ${path}${isPublic ? '' : ' --poll'}`,
 ]
 
-const botSteps = (bot: string, path: string): string[] => [
-  `see what it would do: doorward webhook explain ${path} --sample github:pull_request.opened`,
-  `the repositories in which it works: doorward bot install ${bot}`,
-  'then open a pull request there',
-]
+const botStep = (bot: string): string =>
+  `the repositories in which it works: doorward bot install ${bot}`
+
+/** A bot is spoken to by its own name. */
+const spokenTo = (last: string, bot: string | undefined): string =>
+  bot === undefined ? last : last.replace('@doorward', `@${bot}`)
 
 const tunnelStep = 'a tunnel to server.public_port: doorward tunnel'
 

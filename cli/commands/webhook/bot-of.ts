@@ -10,6 +10,35 @@ export const findBotOf = (
   { config }: Pick<OpenConfig, 'config'>,
 ): string | undefined => config.webhooks.find((webhook) => webhook.path === path)?.source?.app
 
+/** The entry at this path takes further rules: that of a bot, or one whose rules have names. */
+export const takesRules = (path: string, { config }: Pick<OpenConfig, 'config'>): boolean =>
+  config.webhooks.some(
+    ({ path: known, source, rules }) =>
+      known === path && (source?.app !== undefined || rules.some(({ name }) => name !== undefined)),
+  )
+
+/** The only entry of this sender that takes further rules, where none is named. */
+export const findRuleEntry = (
+  { config }: Pick<OpenConfig, 'config'>,
+  scheme: string,
+  { path }: Pick<WebhookAddOptions, 'path'>,
+): Pick<WebhookAddOptions, 'path' | 'secretEnv'> | undefined => {
+  const found = config.webhooks.filter(
+    (webhook) =>
+      webhook.scheme.name === scheme &&
+      webhook.source?.app === undefined &&
+      takesRules(webhook.path, { config }) &&
+      (path === undefined || webhook.path === path),
+  )
+  const [only] = found
+  return only && found.length === 1
+    ? {
+        path: only.path,
+        ...(only.secretNames[0] !== undefined && { secretEnv: only.secretNames[0] }),
+      }
+    : undefined
+}
+
 /**
  * The entry that gets the rule of a recipe: that of the bot that is named, or of the only one. Undefined for an
  * entry of its own. Throws `usage`.

@@ -18,6 +18,7 @@ import { findShortSample } from '../../../shared/samples/samples.ts'
 import { didYouMean } from '../../../shared/text.ts'
 import { packageFolder } from '../../../shared/version.ts'
 import { reviewEvents, reviewTarget } from './review-recipe.ts'
+import { findRuleRecipe, ruleRecipes, type WrittenRule } from './rule-recipes.ts'
 
 /** What `webhook add` knows about a sender, besides how it signs. */
 export type WebhookPreset = {
@@ -44,8 +45,8 @@ export type WebhookPreset = {
   readonly filterExample?: string
   /** A built-in payload that its prompt is for. */
   readonly sample?: string
-  /** The recipe adds what `webhook add github-review` writes besides. */
-  readonly recipe?: 'review'
+  /** `review` adds what `webhook add github-review` writes besides; the others are whole rules, by their names. */
+  readonly recipe?: string
 }
 
 /** A key of YAML, which begins with no bracket. */
@@ -184,11 +185,14 @@ export const webhookPresets: Readonly<Record<string, WebhookPreset>> = Object.fr
 /** Complete rules for a sender, by name; `webhook add` takes them as it takes presets. */
 export const recipes: Readonly<Record<string, string>> = {
   'github-review': 'GitHub: reviews of pull requests',
+  ...Object.fromEntries(Object.entries(ruleRecipes).map(([name, { title }]) => [name, title])),
 }
 
 const findRecipe = (name: string): WebhookPreset | undefined => {
-  const { github } = webhookPresets
-  return github && Object.hasOwn(recipes, name) ? { ...github, recipe: 'review' } : undefined
+  if (!Object.hasOwn(recipes, name)) return undefined
+  const { scheme = 'github' } = findRuleRecipe(name) ?? {}
+  const preset = webhookPresets[scheme]
+  return preset && { ...preset, recipe: name === 'github-review' ? 'review' : name }
 }
 
 export type WebhookAddOptions = {
@@ -208,7 +212,7 @@ export type WebhookAddOptions = {
   readonly field?: readonly string[]
   /** The bot that gets the rule of a recipe, by its slug; false for none. */
   readonly bot?: string | false
-  /** The repository of a bot to which the rule is limited. */
+  /** The repository to which the rule of a recipe is limited; of `sentry-fix` that of the code. */
   readonly repo?: string
   /** The consent of the owner. */
   readonly yes?: boolean
@@ -235,7 +239,8 @@ export const newWebhook = (
   agents: readonly string[],
 ): NewWebhook => {
   const isReview = preset.recipe === 'review'
-  const path = options.path ?? `/webhook/${preset.scheme}${isReview ? '-review' : ''}`
+  if (findRuleRecipe(preset.recipe)) refuseParts(preset.recipe ?? '', options)
+  const path = options.path ?? `/webhook/${toEntryName(preset)}`
   const kind = preset.keyField === 'public_key_env' ? 'PUBLIC_KEY' : 'WEBHOOK_SECRET'
   const secretEnv = options.secretEnv ?? `${variablePart(path)}_${kind}`
   if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(secretEnv))
@@ -317,6 +322,30 @@ const chooseEvents = (events: readonly string[], options: WebhookAddOptions): re
     : events
 }
 
+/** The name of a new entry: that of the recipe for GitHub, where the sample has the name of the sender. */
+const toEntryName = ({ scheme, recipe }: WebhookPreset): string => {
+  if (recipe === 'review') return `${scheme}-review`
+  return scheme === 'github' ? (recipe ?? scheme) : scheme
+}
+
+/** A recipe is a whole rule, whose parts belong together. */
+const refuseParts = (
+  recipe: string,
+  { on, filter, deliverTo, prompt }: WebhookAddOptions,
+): void => {
+  const given = Object.entries({
+    '--on': on,
+    '--filter': filter,
+    '--deliver-to': deliverTo,
+    '--prompt': prompt,
+  })
+  const [part] = given.flatMap(([name, value]) => (value === undefined ? [] : [name]))
+  if (part !== undefined)
+    throw new DoorwardError('usage', `${recipe} writes a whole rule, and takes no ${part}`, {
+      hint: 'change the rule afterwards: doorward config edit webhooks',
+    })
+}
+
 /** `/webhook/github-work` is `GITHUB_WORK`. */
 const variablePart = (path: string): string => {
   const name = path
@@ -370,6 +399,8 @@ export type NewWebhook = {
   readonly deliverTo: readonly string[]
   readonly prompt: string
   readonly secretEnv: string
+  /** The rule of a recipe, in place of `on` to `prompt`. */
+  readonly rule?: WrittenRule
   /** What the sender needs besides a secret. */
   readonly fields?: Readonly<Record<string, EntryField>>
 }

@@ -58,7 +58,10 @@ export const chooseReviewer = async (
   { config, env }: OpenConfig,
   terminal: Terminal,
 ): Promise<string> => {
-  const names = [...config.agents].flatMap(([name, { kind }]) => (isForModel(kind) ? [name] : []))
+  const models = [...config.agents].filter(([, { kind }]) => isForModel(kind))
+  // An agent that changes code has rules of its own.
+  const readers = models.filter(([, agent]) => !(isReader(agent) && agent.tools === 'write'))
+  const names = (readers.length > 0 ? readers : models).map(([name]) => name)
   const [only] = names
   if (only === undefined) {
     const [installed] = (await detectAgentClis(env)).filter(({ path }) => path !== undefined)
@@ -73,7 +76,7 @@ export const chooseReviewer = async (
 }
 
 /** What an agent gets for its review; `text` is agents.yaml with it. */
-type Equipment = { readonly text?: string; readonly note: string }
+export type Equipment = { readonly text?: string; readonly note: string }
 
 /**
  * Lets an agent program read files of the checkout, in a sandbox only. One that has tools or a folder of its own

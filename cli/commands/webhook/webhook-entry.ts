@@ -1,6 +1,7 @@
 import { yamlBlock, yamlOneOrList, yamlScalar, yamlText } from '../../config-edit/add-entry.ts'
 import type { EntryField, NewWebhook, WebhookPreset } from './presets.ts'
 import { reviewFields } from './review-recipe.ts'
+import type { WrittenRule } from './rule-recipes.ts'
 
 type Fields = {
   readonly lines: readonly string[]
@@ -15,6 +16,10 @@ export const webhookEntry = (
   const { path, agent, secretEnv, fields = {} } = webhook
   const { keyField = 'secret_env' } = preset
   const what = toFields(webhook, preset)
+  const rule = webhook.rule ?? {
+    lines: ['- name: review', ...indent([`agent: ${yamlText(agent)}`, ...what.lines], 2)],
+    value: { name: 'review', agent, ...what.value },
+  }
   const keys = [
     ...(preset.recipe ? [] : [`agent: ${yamlText(agent)}`]),
     `signature_scheme: ${preset.scheme}`,
@@ -28,13 +33,7 @@ export const webhookEntry = (
         ]),
     ...Object.entries(fields).flatMap(([name, value]) => fieldLines(name, value)),
     '',
-    ...(preset.recipe
-      ? [
-          'rules:',
-          `  - name: ${preset.recipe}`,
-          ...indent([`agent: ${yamlText(agent)}`, ...what.lines], 4),
-        ]
-      : what.lines),
+    ...(preset.recipe ? ['rules:', ...indent(rule.lines, 2)] : what.lines),
   ]
   return {
     lines: [
@@ -48,7 +47,7 @@ export const webhookEntry = (
       signature_scheme: preset.scheme,
       ...(keyField !== 'none' && { [keyField]: secretEnv }),
       ...fields,
-      ...(preset.recipe ? { rules: [{ name: preset.recipe, agent, ...what.value }] } : what.value),
+      ...(preset.recipe ? { rules: [rule.value] } : what.value),
     },
   }
 }
@@ -59,12 +58,13 @@ const fieldLines = (name: string, value: EntryField): string[] => {
   return [`${name}:`, ...lines]
 }
 
-/** The rule of a recipe for a bot, whose entry has others or none. */
+/** The rule of a recipe for an entry that has others or none. */
 export const ruleEntry = (
   webhook: NewWebhook,
   preset: WebhookPreset,
   name: string,
-): { readonly lines: string[]; readonly value: Readonly<Record<string, unknown>> } => {
+): WrittenRule => {
+  if (webhook.rule) return webhook.rule
   const { lines, value } = toFields(webhook, preset)
   const { agent } = webhook
   return {

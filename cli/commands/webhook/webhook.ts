@@ -12,7 +12,7 @@ export const addWebhookCommands = (webhook: Command): void => {
     .description('add a webhook to webhooks.yaml, with a secret in .env')
     .argument(
       '<preset>',
-      'the sender (github, gitlab, stripe, slack, …), or github-review: reviews of pull requests',
+      'the sender (github, gitlab, stripe, …), or github-review, github-mention, github-fix, ci-failure, sentry-fix: a whole rule',
     )
     .option('--path <path>', 'URL path (default: /webhook/<preset>)')
     .option(
@@ -34,9 +34,12 @@ export const addWebhookCommands = (webhook: Command): void => {
       'a field of the entry, as issuer=… or claims.sub=…; repeatable',
       listed,
     )
-    .option('--bot <name>', 'github-review: the bot that reviews (default: the only one)')
-    .option('--no-bot', 'github-review: your own login reviews')
-    .option('--repo <owner/name>', 'github-review: only pull requests of this repository')
+    .option('--bot <name>', 'whole rules for GitHub: the bot that answers (default: the only one)')
+    .option('--no-bot', 'whole rules for GitHub: your own login answers')
+    .option(
+      '--repo <owner/name>',
+      'whole rules: only events of this repository; sentry-fix: that of the code',
+    )
     .option('--yes', 'asana: keep the secret it sends; aws-sns: confirm the subscription')
     .option('--print', 'print the entry, write nothing')
     .action(run(async () => (await import('./add.ts')).addWebhook))
