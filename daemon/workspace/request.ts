@@ -102,8 +102,9 @@ const findCommits = (repo: string, event: unknown): PullCommits | number | undef
   return isPull && isNumber(number) ? number : undefined
 }
 
-/** True for the path of a repository, or an address that ends with it. */
+/** True for the path of a repository, an address that ends with it, and a folder of this machine. */
 const isRepository = (repo: string, name: string): boolean => {
+  if (/^[/~]/.test(repo)) return true
   const path = URL.canParse(repo) ? new URL(repo).pathname.slice(1) : repo
   return path.replace(/\.git$/, '').toLowerCase() === name.toLowerCase()
 }

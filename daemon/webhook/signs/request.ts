@@ -45,7 +45,9 @@ export const toSeenRequest = (
     return { kind: 'github', isAsked, repository, of, login }
   }
   if (scheme.name === 'slack') {
-    const [channel, ts] = [textAt(payload, 'event', 'channel'), textAt(payload, 'event', 'ts')]
+    const channel = textAt(payload, 'event', 'channel')
+    // Of a message that was edited the event has a time of its own.
+    const ts = textAt(payload, 'event', 'message', 'ts') ?? textAt(payload, 'event', 'ts')
     const isMessage = /^\w+$/.test(channel ?? '') && /^\d+\.\d+$/.test(ts ?? '')
     return isMessage ? { kind: 'slack', isAsked, channel: channel ?? '', ts: ts ?? '' } : undefined
   }
