@@ -6,6 +6,7 @@ import {
   addConfigCommands,
   addDaemonCommands,
   addEventsCommands,
+  addSessionCommands,
   addWorkspaceCommands,
 } from './commands/groups.ts'
 import { addBotCommands } from './commands/bot/bot.ts'
@@ -100,8 +101,11 @@ const addGroups = (
     .option('--state <state>', 'only events in this state: running, done, failed, …')
     .option('--limit <n>', 'the maximum number', wholeNumber, 20)
     .option('--all', 'also reloads of the configuration')
-    .usage('[options] | show | open | retry | cancel <id>')
+    .usage('[options] | show | open | retry | cancel | forget <id>')
     .action(run(async () => (await import('./commands/events/list.ts')).listEvents))
+  const session = program
+    .command('session')
+    .description('list, continue and forget the conversations of agents')
   const workspace = program
     .command('workspace')
     .description('list and remove the mirrors of repositories')
@@ -118,6 +122,7 @@ const addGroups = (
   if (all.includes('webhook')) addWebhookCommands(webhook)
   if (all.includes('agent')) addAgentCommands(agent, afterDashes)
   if (all.includes('events')) addEventsCommands(events)
+  if (all.includes('session')) addSessionCommands(session)
   if (all.includes('workspace')) addWorkspaceCommands(workspace)
   if (all.includes('schedule')) addScheduleCommands(schedule)
   if (all.includes('config')) addConfigCommands(config)
@@ -247,7 +252,7 @@ export const runProgram = async (args: readonly string[]): Promise<void> => {
 }
 
 /** A program with these words has all commands. */
-const groups = ['daemon', 'oauth', 'webhook', 'agent', 'events', 'workspace', 'config']
+const groups = ['daemon', 'oauth', 'webhook', 'agent', 'events', 'session', 'workspace', 'config']
 
 /** Without `--`, options of the command would be parsed as ours: `exec github gh --version`. */
 const isExec = (args: readonly string[]): boolean =>

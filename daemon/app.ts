@@ -20,6 +20,7 @@ const apiSegments = new Set([
   'metrics',
   'daemon',
   'workspaces',
+  'sessions',
   'usage',
   'schedules',
   'checks',

@@ -26,7 +26,7 @@ import { Tunnel } from './tunnel/tunnel.ts'
 import { createKeepSecret } from './webhook/senders/accept-handshake.ts'
 import { createOccasion } from './webhook/visits.ts'
 import { tryOutRoutes } from './webhook/try-out-routes.ts'
-import { cancelEvent, retryEvent, runEventAgain } from './webhook/events/control.ts'
+import { cancelEvent, forgetEvent, retryEvent, runEventAgain } from './webhook/events/control.ts'
 import { createRunPressed } from './webhook/signs/again.ts'
 import { acceptFetched } from './webhook/pipeline.ts'
 import type { PipelineParts } from './webhook/steps.ts'
@@ -112,6 +112,7 @@ export const createDaemon = (input: StartupInput): Daemon => {
       // The last step that can fail: nothing may be accepted by a daemon that does not stay.
       await daemonFile.write()
       await services.journal.load()
+      await services.sealedSessions.load(memory.sessions)
       answer()
       live.watch()
       watchHomeRemoved(home, () => shutdown.homeRemoved())
@@ -212,6 +213,11 @@ const createRequestHandlers = (
           stream,
           hooks,
           workspaces: services.workspaces.store,
+          checkOut: async ({ request, commit }, signal) => {
+            const { config, env } = live.current()
+            const prepare = services.workspaces.preparer(config.gateway, env)
+            return prepare({ ...request, ref: commit }, 'session', signal)
+          },
           restart: restarter.restart,
         }),
         scheduleRoutes(scheduler),
@@ -243,6 +249,7 @@ const createEventControls = ({
     runAgain: (id) => runEventAgain(id, live.current(), { events, deliveries, payloads }),
     cancel: (id) => cancelEvent(id, { events, queue: intake.queue, approvals }),
     approvals,
+    forget: (id) => forgetEvent(id, { events, payloads, sessions: memory.sessions }),
   }
 }
 

@@ -18,6 +18,7 @@ import { exactRouter, readJsonBody } from './http/body.ts'
 import type { EventStream } from './http/sse.ts'
 import type { Hooks } from './sender-apis/hooks.ts'
 import type { WorkspaceStore } from './workspace/store.ts'
+import { addSessionRoutes, type SessionRoutesParts } from './sessions/routes.ts'
 import { type StatusParts, buildStatus, listWebhooks } from './status.ts'
 
 type RouteParts = EventControls & {
@@ -25,6 +26,7 @@ type RouteParts = EventControls & {
   readonly stream: EventStream
   readonly hooks: Hooks
   readonly workspaces: WorkspaceStore
+  readonly checkOut: SessionRoutesParts['checkOut']
   readonly restart: () => Promise<Restarted>
 }
 
@@ -68,6 +70,7 @@ export const apiRoutes = (parts: RouteParts): Router => {
     ctx.body = await workspaces.clear()
   })
   addEventRoutes(router, parts)
+  addSessionRoutes(router, { sessions: status.memory.sessions, checkOut: parts.checkOut })
   addHookRoutes(router, parts)
   addDaemonRoutes(router, parts)
   return router
@@ -75,7 +78,7 @@ export const apiRoutes = (parts: RouteParts): Router => {
 
 const addEventRoutes = (
   router: Router,
-  { status, stream, retry, runAgain, cancel, approvals }: RouteParts,
+  { status, stream, retry, runAgain, cancel, forget, approvals }: RouteParts,
 ): void => {
   const { catchUp } = status
   const { events } = status.memory
@@ -108,6 +111,9 @@ const addEventRoutes = (
   })
   router.get('/events/:id', (ctx) => {
     ctx.body = events.get(events.resolve(String(ctx.params['id'])))
+  })
+  router.delete('/events/:id', (ctx) => {
+    ctx.body = forget(events.resolve(String(ctx.params['id'])))
   })
   router.get('/events/:id/prompt', (ctx) => {
     const prompt: AgentPrompt = {

@@ -14,6 +14,7 @@ import { getLogLevel, openLog } from './log/log.ts'
 import { Metrics } from './metrics/metrics.ts'
 import type { Predecessor } from './restart/new-process.ts'
 import { Succession } from './restart/succession.ts'
+import { SealedSessions } from './sessions/sealed-sessions.ts'
 import { createMemory } from './state.ts'
 import { Approvals } from './webhook/approvals/approvals.ts'
 import { createEngine } from './webhook/engine.ts'
@@ -62,6 +63,13 @@ export const createServices = ({ home, processEnv, started, apiToken }: StartupI
   const marks = createCommentMarks(apiToken)
   const run = createRecordedRun(home)
   const workspaces = new Workspaces({ home, run, access })
+  const sealedSessions = new SealedSessions({
+    home,
+    isWanted: () => live.current().config.gateway.sessions.store === 'sealed',
+    keychain: () => leadership.oauth().sealing,
+    log,
+  })
+  memory.sessions.keepIn(sealedSessions)
   const shared = { home, access, run, workspaces, marks, log }
   const engineServices = {
     ...memory,
@@ -85,6 +93,7 @@ export const createServices = ({ home, processEnv, started, apiToken }: StartupI
         daemonFile.configure(gateway.server)
         if (succession.successor()) return
         for (const listener of configListeners) listener()
+        void sealedSessions.configured(memory.sessions)
         await daemonFile.tryWrite()
         void moveHooks(leadership.oauth().bots, live.current().config, log)
       },
@@ -97,7 +106,11 @@ export const createServices = ({ home, processEnv, started, apiToken }: StartupI
     home,
     startedAt,
     log,
-    closeLog,
+    closeLog: async () => {
+      await sealedSessions.settled()
+      await closeLog()
+    },
+    sealedSessions,
     memory,
     journal,
     payloads,

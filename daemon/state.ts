@@ -1,6 +1,7 @@
 import { OwnMessages } from './delivery/loop-guard.ts'
 import { type Progress, createProgress } from './delivery/message-parts.ts'
 import { EventStore } from './events/event-store.ts'
+import { Sessions } from './sessions/sessions.ts'
 import type { DayJournal } from './util/day-journal.ts'
 import { UsageLog } from './usage/usage-log.ts'
 import { SeenDeliveries } from './webhook/dedupe.ts'
@@ -31,6 +32,7 @@ export type Memory = {
   readonly usage: UsageLog
   /** What was asked in chats. */
   readonly questions: QuestionRecords
+  readonly sessions: Sessions
   /** When the stream of runs in NATS was made: another time means that what waited in it is gone. */
   readonly runs: { madeAt: string | undefined }
 }
@@ -55,6 +57,7 @@ export const createMemory = (
     messages: new OwnMessages(),
     usage,
     questions: new QuestionRecords(),
+    sessions: new Sessions(events),
     runs: { madeAt: undefined },
   }
 }

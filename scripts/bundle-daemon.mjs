@@ -24,7 +24,7 @@ const parts = [
   ],
   [
     'events',
-    /[\\/]dist[\\/]daemon[\\/](delivery|events|webhook|workspace|sender-apis(?=[\\/]roles\.js))[\\/]/,
+    /[\\/]dist[\\/]daemon[\\/](delivery|events|sessions|webhook|workspace|sender-apis(?=[\\/]roles\.js))[\\/]/,
   ],
 ]
 

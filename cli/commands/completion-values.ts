@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Argument, Command, Option } from 'commander'
-import type { EventRecord } from '../../shared/api/api.ts'
+import type { EventRecord, SessionList } from '../../shared/api/api.ts'
 import { describeOrigin } from '../../shared/event-stages.ts'
 import type { Client } from '../../shared/client/client.ts'
 import { builtInProviders, getProviderName, parseLogin } from '../../shared/config/name-forms.ts'
@@ -84,6 +84,15 @@ const events: Values = async ({ client }, path) => {
     }))
 }
 
+/** Conversations by their keys. */
+const sessions: Values = async ({ client }) => {
+  const answer = await (await client()).get<SessionList>('/sessions')
+  return answer.sessions.map(({ key, webhook, rule, program }) => ({
+    value: key,
+    note: `${program} ${describeOrigin({ webhook, rule, kind: 'webhook' })}`,
+  }))
+}
+
 const samples: Values = async () => {
   const { sampleNames } = await import('../../shared/samples/samples.ts')
   return named(sampleNames())
@@ -123,6 +132,11 @@ const special: Readonly<Record<string, Values | Directive>> = {
   'events reject id': events,
   'events again id': events,
   'events deliver id': events,
+  'events forget id': events,
+  'session show key': sessions,
+  'session forget key': sessions,
+  'session open key': sessions,
+  'session close key': sessions,
   'webhook connect sender': async () =>
     named((await import('../../shared/config/source.ts')).sourceProviders),
   // A path that exists cannot be added.

@@ -166,6 +166,13 @@ export const addEventsCommands = (events: Command): void => {
     )
     .argument('<id>')
     .action(run(async () => (await import('./events/control.ts')).cancelEvent))
+  events
+    .command('forget')
+    .description(
+      'remove the prompt, the answer and the payload of a finished event from memory, with its conversation',
+    )
+    .argument('<id>')
+    .action(run(async () => (await import('./events/control.ts')).forgetEvent))
   addApprovalCommands(events)
 }
 
@@ -195,6 +202,33 @@ const addApprovalCommands = (events: Command): void => {
     .argument('<id>')
     .option('--wait', 'wait until it is finished and print the answer')
     .action(run(async () => (await import('./events/approve.ts')).deliverEvent))
+}
+
+/** The commands of `doorward session`. */
+export const addSessionCommands = (session: Command): void => {
+  const command = (name: string, description: string) =>
+    session
+      .command(name)
+      .description(description)
+      .usage('[options] [rule] <key>')
+      .argument('<key...>', 'what the events have in common, such as acme/shop#12')
+  session
+    .command('list')
+    .description('list the conversations, the last used first')
+    .action(run(async () => (await import('./session/session.ts')).listSessions))
+  command('show', 'show one conversation: its agent, size and end').action(
+    run(async () => (await import('./session/session.ts')).showSession),
+  )
+  command('forget', 'remove a conversation; the next event starts a new one').action(
+    run(async () => (await import('./session/session.ts')).forgetSession),
+  )
+  command(
+    'open',
+    'go on with it at the terminal, in the program itself and in a checkout of the same commit',
+  ).action(run(async () => (await import('./session/open.ts')).openSession))
+  command('close', 'take it back as it is now, and remove it from the program and the disk').action(
+    run(async () => (await import('./session/open.ts')).closeSession),
+  )
 }
 
 /** The commands of `doorward workspace`. */

@@ -113,6 +113,7 @@ export const helpTopics = {
   approval: 'what you see, and say yes to, before an answer leaves',
   sources: 'a program or files of this machine as a source',
   workspaces: 'the code that an agent sees',
+  sessions: 'one conversation over several events',
   targets: 'where answers go',
   providers: 'an OAuth client of your own, at each provider',
   google: 'Google: a login, mail, tokens for programs',

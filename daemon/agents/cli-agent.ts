@@ -2,6 +2,7 @@ import { tmpdir } from 'node:os'
 import { agentClis } from '../../shared/agents/clis.ts'
 import type { CliAgent } from '../../shared/agents/schema.ts'
 import { getToolLevel } from '../../shared/agents/tools.ts'
+import type { Usage } from '../../shared/api/api.ts'
 import type { DoorwardError } from '../../shared/errors.ts'
 import { type Answer, cutTo, toAgentError } from './answer.ts'
 import { type CliOutput, NoAnswer } from './cli-output.ts'
@@ -25,7 +26,9 @@ import {
   runProgram,
 } from './program.ts'
 import { type SandboxWish, toSandboxWish } from './sandbox/sandbox.ts'
-import { readCliUsage } from './usage.ts'
+import { findSessionProgram, SessionRun } from './sessions/session-run.ts'
+import type { Transcript } from './sessions/transcript.ts'
+import { readCliUsage, readTotals } from './usage.ts'
 import { getMemoryFolder } from './workspace.ts'
 
 /** For the JSON around an answer: figures, and the output of tools. */
@@ -45,9 +48,41 @@ export const runCli = async (
   prompt: string,
   context: RunContext,
 ): Promise<Answer> => {
+  const { session: turn } = context
+  const how = turn && findSessionProgram(agent, usesLogin)
+  if (!turn || !how) return runOnce(agent, prompt, context)
+  if ('why' in how) {
+    turn.refuse(how.why)
+    return runOnce(agent, prompt, context)
+  }
+  const toRun = (earlier?: Transcript) => new SessionRun(agent.kind, how, turn, earlier)
+  const { earlier } = turn
+  if (!earlier) return runOnce(agent, prompt, context, toRun())
+  try {
+    return await runOnce(agent, prompt, context, toRun(earlier))
+  } catch (error) {
+    if (!(error instanceof SessionRefused)) throw error
+    turn.beginAnew(`${agentClis[agent.kind].program} could not go on with it`)
+    return runOnce(agent, prompt, context, toRun())
+  }
+}
+
+/** A program did not go on with its session: no model has answered. */
+class SessionRefused extends Error {
+  override readonly name = 'SessionRefused'
+}
+
+const runOnce = async (
+  agent: CliAgent,
+  prompt: string,
+  context: RunContext,
+  session?: SessionRun,
+): Promise<Answer> => {
+  const totals = session?.earlier && (session.earlier.totals ?? {})
+  let used: Usage | undefined
   let login: LoginPlace | undefined
   const sandbox = toSandboxWish(agent, context)
-  const program = toProgram(agent, { sandbox, most: context.most }, async (place, env) => {
+  const program = toProgram(agent, { sandbox, most: context.most, session }, async (place, env) => {
     login = place
     if (agent.network !== 'off' && usesLogin(env))
       await renewals.renew(place, agent.timeout, async (file) =>
@@ -60,19 +95,26 @@ export const runCli = async (
     run: async (request) => {
       const ended = await context.run(request)
       // Whatever the end was: what was used until then has its price.
-      const usage = readCliUsage(agent, toOutput(ended))
+      const output = toOutput(ended)
+      const usage = readCliUsage(agent, output, totals)
       if (usage) context.used?.(usage)
+      used ??= usage
+      session?.noteEnd(output)
       return ended
     },
   })
   try {
-    const text = presets[agent.kind].read(toOutput(result))
+    const output = toOutput(result)
+    const text = presets[agent.kind].read(output)
+    if (context.session) session?.report(context.session, readTotals(agent.kind, output))
     const { note } = result
     return { ...cutTo(text, agent.output_limit), ...(note !== undefined && { note }) }
   } catch (error) {
     if (!(error instanceof NoAnswer)) throw error
     const words = (result.redact(error.message) || getLastLines(result)).slice(0, maxReasonLength)
     if (login && isAboutLogin(words)) renewals.noteRefused(login)
+    else if (session?.earlier && error.code === 'agent-failed' && !used?.outputTokens)
+      throw new SessionRefused(undefined, { cause: error })
     throw toFailure(agent, result, words, error.code)
   }
 }
@@ -126,14 +168,22 @@ const renewLogin = async (
 /** `withLogin` makes the copy of the login, where the program gets one. */
 const toProgram = (
   agent: CliAgent,
-  { sandbox, most }: { sandbox: SandboxWish | undefined; most: RunContext['most'] },
+  {
+    sandbox,
+    most,
+    session,
+  }: {
+    sandbox: SandboxWish | undefined
+    most: RunContext['most']
+    session?: SessionRun | undefined
+  },
   withLogin: (place: LoginPlace, env: Readonly<Record<string, string>>) => Promise<void>,
 ): Program => {
   const { kind } = agent
   const { env, passed, prepare, canUse } = presets[kind]
   const level = getToolLevel(agent)
   return {
-    argv: buildArgv(agent, most),
+    argv: buildArgv(agent, most, session?.flags),
     cwd: agent.cwd,
     env: agent.env ?? {},
     passed,
@@ -144,15 +194,24 @@ const toProgram = (
     outputLimitBytes: agent.output_limit * 6 + jsonOverheadBytes,
     install: agentClis[kind].install,
     sandbox,
+    steps: session?.steps,
     ownFolder: {
       parent: prepare ? getMemoryFolder(canUse) : tmpdir(),
       prepare: async (request) => {
         const own = (await prepare?.({ ...request, level })) ?? { variables: {} }
-        const place = locateLogin(kind, request, own.variables, sandbox !== undefined)
-        if (!place) return own
-        await withLogin(place, request.env)
-        return { ...own, variables: { ...own.variables, ...place.variables } }
+        // A session of Claude Code is beside its login, in a folder that is removed.
+        const isOwn = sandbox !== undefined || (session !== undefined && kind === 'claude')
+        const place = locateLogin(kind, request, own.variables, isOwn)
+        if (place) await withLogin(place, request.env)
+        const { folder, cwd } = request
+        const carried = await session?.prepare({ folder, cwd: own.cwd ?? cwd })
+        return {
+          ...own,
+          args: [...(own.args ?? []), ...(carried?.args ?? [])],
+          variables: { ...own.variables, ...place?.variables, ...carried?.variables },
+        }
       },
+      finish: async () => session?.finish(),
     },
   }
 }

@@ -169,8 +169,17 @@ const opencodePermissions = (level: Exclude<ToolLevel, 'args'>): Record<string, 
 
 type FlagSource = Parameters<typeof getToolLevel>[0] & { readonly budget?: Budget | undefined }
 
+/** Flags of a conversation. */
+type SessionFlags = { readonly without: readonly string[]; readonly more: readonly string[] }
+
+const noSession: SessionFlags = { without: [], more: [] }
+
 /** The argument vector of an agent program; `most` is what the run may cost beside the budget of its agent. */
-export const buildArgv = (agent: FlagSource, most?: Budget['run']): string[] => {
+export const buildArgv = (
+  agent: FlagSource,
+  most?: Budget['run'],
+  session = noSession,
+): string[] => {
   const { kind, args = [] } = agent
   const { flags, last, limit } = presets[kind]
   const run = toRunLimit([agent.budget, { run: most }])
@@ -178,12 +187,15 @@ export const buildArgv = (agent: FlagSource, most?: Budget['run']): string[] => 
   return [
     agentClis[kind].program,
     ...flags.flatMap(({ flags: group, at, unless = [] }) =>
-      (at && !at.includes(level)) || hasFlag(args, unless) ? [] : group,
+      (at && !at.includes(level)) || hasFlag(args, unless)
+        ? []
+        : group.filter((flag) => !session.without.includes(flag)),
     ),
     ...(run === undefined || limit === undefined || hasFlag(args, [limit])
       ? []
       : [limit, String(run.usd)]),
     ...args,
+    ...session.more,
     ...(last === undefined ? [] : [last]),
   ]
 }

@@ -13,6 +13,7 @@ import { createByteCollector } from '../util/byte-budget.ts'
 import { textOfValue, valueAt, parseJson } from '../util/payload-path.ts'
 import { type Answer, cutText, cutTo, toAgentError } from './answer.ts'
 import { getRequired, hideSecrets } from './environment.ts'
+import type { SessionTurn } from './sessions/transcript.ts'
 import { readHttpUsage } from './usage.ts'
 
 /** For the JSON around an answer. */
@@ -40,6 +41,8 @@ export type Question = {
   readonly payload?: Buffer | undefined
   /** The run may cost this, beside the budget of its agent. */
   readonly most?: Budget['run'] | undefined
+  /** The conversation that it goes on with. */
+  readonly session?: SessionTurn | undefined
   /** Called before its program starts. */
   readonly confined?: ((sandbox: RunInput['sandbox']) => void) | undefined
   /** Called with what the run has used, as soon as it is known; a failed run has its price too. */

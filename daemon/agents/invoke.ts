@@ -1,3 +1,4 @@
+import { isCliKind } from '../../shared/agents/clis.ts'
 import type { CommandAgent } from '../../shared/agents/schema.ts'
 import type { Agent } from '../../shared/config/schema.ts'
 import { type Answer, cutText, cutTo, toAgentError } from './answer.ts'
@@ -39,7 +40,7 @@ type InvokeParts = {
 export const createInvoke =
   ({ env, homeFolder, run, access }: InvokeParts): Invoke =>
   async (name, agent, question, signal) => {
-    const { prompt, workspace, confined, used, most } = question
+    const { prompt, workspace, confined, used, most, session } = question
     const ofBot = {
       repository: workspace?.repository,
       ...('permissions' in agent && { permissions: agent.permissions }),
@@ -58,7 +59,10 @@ export const createInvoke =
       confined,
       used,
       most,
+      session,
     }
+    if (!isCliKind(agent.kind))
+      session?.refuse(`an agent of kind ${agent.kind} has no conversations`)
     switch (agent.kind) {
       case 'echo':
         return cutTo(prompt, agent.output_limit)

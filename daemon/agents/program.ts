@@ -10,7 +10,7 @@ import { cleanEnvironment, collectSecrets, getProviders, hideSecrets } from './e
 import type { Question } from './http-agent.ts'
 import type { RunProcess } from './orphans.ts'
 import type { HomeRequest, OwnHome } from './own-home.ts'
-import { type ProcessResult, toFolderError } from './process.ts'
+import { type ProcessOptions, type ProcessResult, toFolderError } from './process.ts'
 import { confine, type Confined, type SandboxWish } from './sandbox/sandbox.ts'
 import { makeAgentFolder, removeFolder } from './workspace.ts'
 
@@ -36,6 +36,7 @@ export type RunContext = {
   readonly confined?: Question['confined']
   readonly used?: Question['used']
   readonly most?: Question['most']
+  readonly session?: Question['session']
   /** Identifies the event. */
   readonly variables?: Readonly<Record<string, string>>
 }
@@ -65,7 +66,18 @@ export type Program = {
   }
   /** The command that installs it. */
   readonly install?: string
+  readonly steps?: ProgramSteps | undefined
 }
+
+/** Commands of the same program before and after a run, in the same place and without a prompt. */
+export type ProgramSteps = {
+  readonly before: () => readonly string[] | undefined
+  readonly after: (result: ProcessResult) => readonly string[] | undefined
+  /** Called with the result of the one after the run. */
+  readonly ended: (result: ProcessResult) => void
+}
+
+const stepMs = 60_000
 
 /** The result of a program that exited on its own. */
 export type ProgramResult = ProcessResult & {
@@ -110,19 +122,24 @@ export const runProgram = async (
         },
       )
     context.confined?.(sandbox)
+    const { timeoutMs, outputLimitBytes } = program
+    const place = { cwd, outputLimitBytes, signal }
+    const toStep = { ...made, network, folder, place }
+    await runStep(program, context, toStep, program.steps?.before())
     const result = await run({
+      ...place,
       argv: confined.argv,
       filter: confined.filter,
       listeners: way?.listeners,
-      cwd,
       env: { ...environment, ...way?.variables },
       input: prompt,
-      timeoutMs: program.timeoutMs,
-      outputLimitBytes: program.outputLimitBytes,
-      signal,
+      timeoutMs,
     })
     const refused = way?.refused() ?? []
     if (sandbox && refused.length > 0) context.confined?.({ ...sandbox, refused: [...refused] })
+    const next = result.reason === 'exit' ? program.steps?.after(result) : undefined
+    const after = await runStep(program, context, toStep, next)
+    if (after) program.steps?.ended(after)
     // A program that prints its environment when it fails must not bring a secret into an event.
     const secrets = new Map([
       ...proxyPasswords(network),
@@ -145,6 +162,38 @@ export const runProgram = async (
     closeWay?.()
     await ownFolder?.finish?.()
     if (folder !== undefined) await removeFolder(folder).catch(() => undefined)
+  }
+}
+
+/** Runs another command of the program in the place of a run. */
+const runStep = async (
+  program: Program,
+  context: RunContext,
+  {
+    place,
+    folder,
+    ...made
+  }: MadeRun & {
+    readonly network: Parts['network']
+    readonly folder: string | undefined
+    readonly place: Pick<ProcessOptions, 'cwd' | 'outputLimitBytes' | 'signal'>
+  },
+  argv: readonly string[] | undefined,
+): Promise<ProcessResult | undefined> => {
+  if (argv === undefined || folder === undefined) return undefined
+  const { way, ...confined } = await confineRun(program, context, { ...made, argv, folder })
+  try {
+    return await context.run({
+      ...place,
+      argv: confined.argv,
+      filter: confined.filter,
+      listeners: way?.listeners,
+      env: { ...made.environment, ...way?.variables },
+      input: '',
+      timeoutMs: Math.min(program.timeoutMs, stepMs),
+    })
+  } finally {
+    way?.close()
   }
 }
 

@@ -150,15 +150,41 @@ const resumes: Partial<Record<CliKind, readonly string[]>> = {
   codex: ['resume', 'fork'],
 }
 
-/** The usage of a run of an agent program; `args` are those of its entry. */
+/** Figures that a program gives for all runs of a session. */
+const summedUp: Partial<Record<CliKind, readonly ('costUsd' | TokenName)[]>> = {
+  claude: ['costUsd'],
+  codex: ['inputTokens', 'outputTokens', 'cachedTokens'],
+}
+
+type TokenName = 'inputTokens' | 'outputTokens' | 'cachedTokens'
+
+/**
+ * The usage of a run of an agent program; `args` are those of its entry. Of a run that goes on with a session it is
+ * the difference to the `earlier` totals, and missing where these are not known.
+ */
 export const readCliUsage = (
   { kind, args = [] }: { readonly kind: CliKind; readonly args?: readonly string[] | undefined },
   output: CliOutput,
+  earlier?: Usage,
 ): Usage | undefined => {
   const usage = readers[kind]?.(output)
-  if (!usage || !hasFlag(args, resumes[kind] ?? [])) return usage
-  // Claude sums up the money alone.
-  return kind === 'claude' ? toUsage({ ...usage, costUsd: undefined }) : undefined
+  if (!usage || !(earlier ?? hasFlag(args, resumes[kind] ?? []))) return usage
+  const own = (summedUp[kind] ?? []).map((name) => [name, toShare(usage[name], earlier?.[name])])
+  return toUsage({ ...usage, ...Object.fromEntries(own) })
+}
+
+const toShare = (total: number | undefined, earlier: number | undefined): number | undefined => {
+  if (total === undefined || earlier === undefined || total < earlier) return undefined
+  // A sum of dollars is not exact.
+  return Number((total - earlier).toFixed(12))
+}
+
+/** What a program says of all runs of a session, from which the next one's are subtracted. */
+export const readTotals = (kind: CliKind, output: CliOutput): Usage | undefined => {
+  const usage = readers[kind]?.(output)
+  return (
+    usage && withoutMissing(Object.fromEntries((summedUp[kind] ?? []).map((n) => [n, usage[n]])))
+  )
 }
 
 /** `usage` of a chat completion; the answer may name the model that really answered. */

@@ -37,6 +37,7 @@ export type EventControls = {
   readonly runAgain: (id: string) => EventRecord
   readonly cancel: (id: string) => EventRecord
   readonly approvals: Approvals
+  readonly forget: (id: string) => EventRecord
 }
 
 type EventPageParts = EventControls & {

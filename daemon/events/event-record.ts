@@ -53,6 +53,7 @@ export const newRecord = (id: string, receivedAt: string, fields: EventFields): 
   context: fields.context,
   sandbox: fields.sandbox,
   usage: fields.usage,
+  session: fields.session,
   links: fields.links,
   approval: fields.approval,
   outputs: fields.outputs,

@@ -186,6 +186,29 @@ export class EventStore {
     return stored && plainRecord(stored.record)
   }
 
+  /**
+   * Removes the texts of a finished event, and what its record has of its payload. Throws `event-not-found`, or
+   * `event-not-finished`.
+   */
+  forget(id: string): EventRecord {
+    const stored = this.#events.get(id)
+    if (!stored) throw eventNotFound()
+    if (!isFinal(stored.record.state))
+      throw new DoorwardError('event-not-finished', `it is ${stored.record.state}`, {
+        hint: `doorward events cancel ${id}`,
+      })
+    this.#texts.forget(stored)
+    const texts = { subject: undefined, detail: undefined, links: undefined, context: undefined }
+    const targets = stored.record.targets.map(({ target, state, attempts }) => ({
+      target: target.replace(/:.*$/s, ''),
+      state,
+      attempts,
+    }))
+    const more = { resultPreview: undefined, session: undefined, target: undefined, targets }
+    this.update(id, { ...texts, ...more })
+    return plainRecord(stored.record)
+  }
+
   /** Calls back at each change until the returned function is called. */
   follow(listener: EventListener): () => void {
     this.#listeners.add(listener)

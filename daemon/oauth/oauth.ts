@@ -165,6 +165,11 @@ export class OAuth implements Tokens {
     await this.#sealing.start()
   }
 
+  /** The key of the keychain, where tokens.store is that. */
+  get sealing(): { readonly isWanted: boolean; readonly key: Keychain['sealKey'] } {
+    return { isWanted: this.#keychain.isWanted, key: this.#keychain.sealKey }
+  }
+
   /** Follows a changed `tokens.store`, in the background. */
   configured(): void {
     this.#sealing.configured()

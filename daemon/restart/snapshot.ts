@@ -1,4 +1,5 @@
 import type { EventRecord } from '../../shared/api/api.ts'
+import type { Session } from '../sessions/sessions.ts'
 import type { EventsSnapshot } from '../events/event-store.ts'
 import type { Detail } from '../events/event-record.ts'
 import type { Job } from '../queue/queue.ts'
@@ -21,6 +22,7 @@ export type Snapshot = DeliveryState & {
   readonly budgets?: ReturnType<Memory['budgets']['snapshot']>
   readonly runs?: Memory['runs']
   readonly questions?: ReturnType<Memory['questions']['all']>
+  readonly sessions?: ReturnType<Memory['sessions']['snapshot']>
   /** What waits for an agent, in order. */
   readonly queued: readonly QueuedCopy[]
 }
@@ -39,6 +41,8 @@ export type EndedEvent = {
   readonly detail: Detail
   /** For a retry. */
   readonly accepted: EventOnWire | undefined
+  /** The conversation as its run has left it. */
+  readonly session?: Session | undefined
   /** Of an event that ran. */
   readonly delivered: DeliveryState | undefined
 }
@@ -62,6 +66,7 @@ export const takeSnapshot = (memory: Memory, queued: readonly Job[]): Snapshot =
     messages: memory.messages.snapshot(),
     runs: memory.runs,
     questions: memory.questions.all(),
+    sessions: memory.sessions.snapshot(),
     queued: queued.map(({ id, onlyDelivers }) => ({ id, onlyDelivers })),
   }
 }
@@ -78,12 +83,13 @@ export const restoreSnapshot = (memory: Memory, snapshot: Snapshot): void => {
   memory.budgets.restore(snapshot.budgets ?? [], now)
   memory.runs.madeAt = snapshot.runs?.madeAt
   memory.questions.restore(snapshot.questions ?? [])
+  memory.sessions.restore(snapshot.sessions ?? [])
   memory.progress.restore(snapshot.progress)
   memory.messages.restore(snapshot.messages)
 }
 
 export const copyEnded = (
-  { events, kept, progress, messages }: Memory,
+  { events, kept, progress, messages, sessions }: Memory,
   { id }: EventRecord,
   accepted = kept.get(id),
 ): EndedEvent | undefined => {
@@ -93,6 +99,7 @@ export const copyEnded = (
     record,
     detail: events.texts(id),
     accepted: accepted && toWire(accepted),
+    session: sessions.leftBy(id),
     // Any sender can cause a refusal, and these are long.
     delivered: hasRun(record.state)
       ? { progress: progress.snapshot(), messages: messages.snapshot() }
@@ -117,16 +124,22 @@ export const restoreEnded = (memory: Memory, ended: EndedEvent): void => {
   }
   events.put(record, detail)
   if (accepted) restoreAccepted(memory, id, accepted)
+  if (ended.session) memory.sessions.restore([ended.session])
   // The sender may deliver it again.
   if (delivery && (state === 'failed' || state === 'dropped')) deliveries.forget(delivery, id)
 }
 
-const restoreAccepted = ({ events, kept, groups }: Memory, id: string, copy: EventOnWire): void => {
+const restoreAccepted = (
+  { events, kept, groups, sessions }: Memory,
+  id: string,
+  copy: EventOnWire,
+): void => {
   const prompt = events.get(id)?.prompt
   if (prompt === undefined) return
   kept.keep(id, fromWire(copy, prompt))
-  const { coalesced } = copy
+  const { coalesced, session } = copy
   const state = events.record(id)?.state
   if (coalesced && (state === 'running' || state === 'delivering'))
     groups.noteRunning(id, coalesced.group, coalesced)
+  if (session && state === 'running') sessions.enter(session.name, id)
 }

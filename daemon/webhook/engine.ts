@@ -110,6 +110,7 @@ export const createEngine = (
     requireRole: createRequireRole(config.gateway, env, access),
     prepareWorkspace: parts.workspaces.preparer(config.gateway, env),
     invoke,
+    sessions: parts.sessions,
     marks: config.gateway.queue.engine === 'nats' ? undefined : marks,
   }
   // Now: an update may replace the files of a daemon that runs.

@@ -2,9 +2,11 @@ import { z } from 'zod'
 import { machineRole } from '../config/values.ts'
 import { eventStates, stages } from '../event-states.ts'
 import { providerSummarySchema, tokenSummarySchema } from './logins.ts'
+import { eventSessionSchema } from './sessions.ts'
 import { usageSchema } from './usage.ts'
 
 export * from './logins.ts'
+export * from './sessions.ts'
 export * from './usage.ts'
 
 /*
@@ -113,6 +115,7 @@ export const runInputSchema = z.strictObject({
   /** That of its program; null for a program that could reach what you can. */
   sandbox: sandboxSchema.nullable().optional(),
   usage: usageSchema.optional(),
+  session: eventSessionSchema.optional(),
 })
 export type RunInput = z.infer<typeof runInputSchema>
 

@@ -27,7 +27,7 @@ import {
 import type { Agent, Gateway } from './schema.ts'
 import { type OutputSettings, toOutputTargets } from '../targets/outputs.ts'
 import type { RuleEntry } from './webhook-schema.ts'
-import { parseSession, type SessionSettings, toSession } from './session.ts'
+import { parseSession, type SessionSettings, toSession } from '../agents/session.ts'
 import type { Who } from './who.ts'
 import {
   parseWorkspace,

@@ -8,7 +8,7 @@ import { describedFields } from './described-fields.ts'
 import { outputsSchema } from '../targets/outputs.ts'
 import { senderFields } from './sender-fields.ts'
 import { signatureFields } from './signature-fields.ts'
-import { sessionFields } from './session.ts'
+import { sessionFields } from '../agents/session.ts'
 import { sourceSchema } from './source.ts'
 import {
   contextSize,

@@ -26,7 +26,7 @@ import {
   toSource,
   type WebhookSource,
 } from './source.ts'
-import { checkSession } from './session.ts'
+import { checkSession } from '../agents/session.ts'
 import type { RuleEntry, WebhookEntry } from './webhook-schema.ts'
 import { checkWho } from './who.ts'
 import { checkContext } from './workspace.ts'

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { mkdir, readFile, readdir, writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import type { EventDetail } from '../../shared/api/api.ts'
 import { findSandbox } from '../../shared/sandbox/probe.ts'
 import { run } from '../cli/support/cli.ts'
@@ -13,51 +12,12 @@ import {
   startModelServer,
 } from '../support/servers/model-server.ts'
 import { temporaryFolder } from '../support/temporary.ts'
+import { agentsFile, kinds, loginFiles, programs } from './support/programs.ts'
 
 /*
  * The agent programs themselves, as scripts/agent-clis.mjs installs them, run by the built daemon
  * against a model of our own.
  */
-
-const programs = fileURLToPath(
-  new URL('../../../test/agent-clis/node_modules/.bin', import.meta.url),
-)
-
-/** Files of a person's own: settings and login of each program, which must keep working. */
-const loginFiles = (origin: string): Readonly<Record<string, string>> => ({
-  '.codex/config.toml': `model = "fake-model"
-model_provider = "fake"
-[model_providers.fake]
-name = "fake"
-base_url = "${origin}/v1"
-env_key = "FAKE_KEY"
-wire_api = "responses"
-`,
-  '.gemini/settings.json': `{
-  // Settings of Gemini CLI have comments: "http://not.one".
-  "security": { "auth": { "selectedType": "gemini-api-key" } }
-}
-`,
-  '.config/opencode/opencode.json': JSON.stringify({
-    model: 'fake/fake-model',
-    provider: {
-      fake: {
-        npm: '@ai-sdk/openai-compatible',
-        options: { baseURL: `${origin}/v1`, apiKey: 'key' },
-        models: { 'fake-model': { name: 'fake' } },
-      },
-    },
-  }),
-})
-
-const agentsFile = (origin: string): string => `agents:
-  claude: { kind: claude, env: { ANTHROPIC_BASE_URL: "${origin}", ANTHROPIC_API_KEY: "env:FAKE_KEY" } }
-  codex: { kind: codex, env: { FAKE_KEY: "env:FAKE_KEY" } }
-  gemini: { kind: gemini, args: [-m, gemini-2.5-flash], env: { GOOGLE_GEMINI_BASE_URL: "${origin}", GEMINI_API_KEY: "env:FAKE_KEY" } }
-  opencode: { kind: opencode, env: { OPENCODE_DISABLE_MODELS_FETCH: "1" } }
-`
-
-const kinds = ['claude', 'codex', 'gemini', 'opencode'] as const
 
 const webhooksFile = `webhooks:
 ${kinds.map((kind) => `  - { path: /${kind}, agent: ${kind}, prompt_template: "Say it. {{event.canary}} {{event.more}}" }`).join('\n')}

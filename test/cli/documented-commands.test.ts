@@ -102,6 +102,10 @@ const placeholders: Readonly<Record<string, string>> = {
 
 /** Commands of blocks that are not run here, and why. */
 const elsewhere: readonly (readonly [RegExp, string])[] = [
+  [
+    /^doorward session (show|open|close|forget)/,
+    'needs a conversation; test/flows/webhook/sessions.test.ts has one',
+  ],
   [/oauth login|bot create|bot rotate|@acme-doorward/, 'needs an app, and a person in a browser'],
   [/google/, 'needs a login at Google'],
   [/daemon (un)?install/, 'changes what starts at login'],

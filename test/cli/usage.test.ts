@@ -97,7 +97,7 @@ describe('cli: usage', () => {
     [
       'the name of a command of two groups',
       ['list'],
-      /command 'list'\nhint: did you mean "oauth list" or "webhook list" or "workspace list"\?/,
+      /command 'list'\nhint: did you mean "oauth list" or "webhook list" or "session list" or "workspace list"\?/,
     ],
     [
       'the name of a command in a group that has none of it',

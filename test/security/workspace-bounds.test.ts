@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path'
 import type { Invoke } from '../../daemon/agents/invoke.ts'
 import type { RunProcess } from '../../daemon/agents/orphans.ts'
 import { runProcess } from '../../daemon/agents/process.ts'
+import { Sessions } from '../../daemon/sessions/sessions.ts'
 import type { AcceptedEvent } from '../../daemon/webhook/events/accepted-event.ts'
 import { createAsk } from '../../daemon/webhook/events/ask.ts'
 import { createGit } from '../../daemon/workspace/git.ts'
@@ -172,6 +173,7 @@ describe('git in a workspace', () => {
       prepareWorkspace,
       askGithub: async () => assert.fail('no context'),
       requireRole: async () => undefined,
+      sessions: new Sessions({ follow: () => () => undefined }),
       listChange: async () => assert.fail('no paths'),
       invoke,
       marks: undefined,

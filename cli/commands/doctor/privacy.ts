@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { EventDetail } from '../../../shared/api/api.ts'
+import type { EventDetail, SessionList } from '../../../shared/api/api.ts'
 import type { Client } from '../../../shared/client/client.ts'
 import { readEnvironment } from '../../../shared/config/environment.ts'
 import { loadConfig } from '../../../shared/config/load.ts'
@@ -76,6 +76,10 @@ export const checkPrivacy = async (
       terminal.say(toPlainLine(`${one.webhook.path}: waiting for agent ${one.rule.agentName} ...`))
       sent.push(await sendCanary(client, one, sender))
     }
+    await forgetSessions(
+      client,
+      sent.flatMap(({ events }) => events),
+    )
   })
   terminal.say('searching files that have changed since ...')
   const folders = listPlaces(home, chosen)
@@ -88,6 +92,14 @@ export const checkPrivacy = async (
   })
   const outcomes = sent.map((one) => one.sent)
   report(context, outcomes, files, { folders, files: searched, unreadable })
+}
+
+/** The conversations that the canary began: they would be kept for days. */
+const forgetSessions = async (client: Client, events: readonly EventDetail[]): Promise<void> => {
+  if (!events.some(({ session }) => session)) return
+  const { sessions } = await client.get<SessionList>('/sessions')
+  for (const { id, event } of sessions)
+    if (events.some((one) => one.id === event)) await client.delete(`/sessions/${id}`)
 }
 
 /** The webhooks at these paths, or all enabled ones. */

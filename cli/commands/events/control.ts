@@ -68,6 +68,20 @@ export const cancelEvent = async (
   else terminal.print(`${event.id} ${event.state}`)
 }
 
+/** Removes the texts of a finished event from memory. Throws `event-not-found` or `event-not-finished`. */
+export const forgetEvent = async (
+  context: Context,
+  [id = '']: readonly string[],
+): Promise<void> => {
+  const { terminal } = context
+  const event = await withDaemon(context, async (client) =>
+    client.delete<EventRecord>(`/events/${encodeURIComponent(id)}`),
+  )
+  if (terminal.json) terminal.printJson(event)
+  else
+    terminal.print(`${event.id} forgotten: its prompt, answer, payload and conversation are gone`)
+}
+
 export type OpenOptions = { readonly browser: boolean }
 
 /**

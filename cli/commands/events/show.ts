@@ -87,6 +87,7 @@ const getFields = (event: EventDetail, { paint }: Terminal, now: Date): Field[] 
     ...optional('prompt', describePrompt(event)),
     ...optional('sandbox', describeSandbox(event)),
     ...optional('used', describeUsage(event)),
+    ...optional('session', describeSession(event)),
     ...(event.attempts > 0 ? optional('attempts', event.attempts) : []),
     ...event.targets.map((result): Field => [
       'target',
@@ -106,6 +107,13 @@ const describeApproval = ({ approval }: EventDetail, now: Date): string | undefi
   const until = state === 'waiting' ? `, expires ${fromNow(expiresAt, now)}` : ''
   const words = remark === undefined ? '' : `, after your remark: ${remark}`
   return toPlainLine(`${state}${who}${until}, sha256 ${digest.slice(0, 12)}${words}`)
+}
+
+const describeSession = ({ session }: EventDetail): string | undefined => {
+  if (!session) return undefined
+  const { key, turn, state, why } = session
+  const how = state === 'anew' ? `started over: ${why ?? ''}` : state
+  return `${key}, event ${turn} (${how})`
 }
 
 const describeSignature = ({ signed, source }: EventDetail): string | undefined => {

@@ -80,6 +80,11 @@ export class Keychain {
     return this.#key !== undefined
   }
 
+  /** The key itself, for other files than those of tokens; undefined until the keychain has given it. */
+  get sealKey(): SealKey | undefined {
+    return this.#key
+  }
+
   /** Whether the configuration wants sealed files. */
   get isWanted(): boolean {
     return this.#options.gateway.tokens.store === 'keychain'

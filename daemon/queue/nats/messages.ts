@@ -88,7 +88,7 @@ export const unpack = (bytes: Uint8Array): Buffer[] => {
 /** What a worker is asked. */
 export type Run = Pick<
   AcceptedEvent,
-  'prompt' | 'known' | 'payload' | 'paths' | 'workspace' | 'context' | 'receivedAt'
+  'prompt' | 'known' | 'payload' | 'paths' | 'workspace' | 'context' | 'receivedAt' | 'session'
 > & {
   readonly id: string
   /** The id of the receiver; workers of older versions know this name. */
@@ -136,6 +136,15 @@ const runInputOfOther = z.object({
     // Workers of older versions say it in another way.
     .catch(undefined),
   usage: z.object(usageSchema.shape).optional().catch(undefined),
+  session: z
+    .object({
+      key: word,
+      turn: z.int(),
+      state: z.enum(['new', 'resumed', 'anew']),
+      why: word.optional(),
+    })
+    .optional()
+    .catch(undefined),
 })
 
 const outcomeSchema = progressSchema.extend({
@@ -211,9 +220,9 @@ export const writeRun = (
   keys: Keys,
   receiverKey: Buffer,
 ): Buffer => {
-  const { webhook, receivedAt, known, prompt, payload, paths, workspace, context } = event
+  const { webhook, receivedAt, known, prompt, payload, paths, workspace, context, session } = event
   const { path, agentName: agent, values, agent: made } = webhook
-  const rest = { path, agent, known, prompt, paths, workspace, context, receivedAt }
+  const rest = { path, agent, known, prompt, paths, workspace, context, session, receivedAt }
   const request = {
     door,
     run,

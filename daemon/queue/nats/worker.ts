@@ -286,7 +286,7 @@ const toEvent = (run: Run, { agents }: Engine['config']): AcceptedEvent => {
       `its prompt was made for an agent that is no language model, and ${agentName} is one on this machine`,
     )
   // Its targets stay where it was accepted.
-  const { workspace, context } = run
-  const wire = { webhook, receivedAt, known, payload, paths, workspace, context, targets: [] }
-  return fromWire(wire, prompt)
+  const { workspace, context, session } = run
+  const wire = { webhook, receivedAt, known, payload, paths, workspace, context, session }
+  return fromWire({ ...wire, targets: [] }, prompt)
 }

@@ -22,6 +22,7 @@ import { type SeenRequest, toSeenRequest } from '../signs/request.ts'
 import type { Leaving } from '../approvals/leaving.ts'
 import { describeSubject } from './subject.ts'
 import { expandTargets } from '../targets.ts'
+import { type SessionRequest, toSessionRequest } from '../../sessions/request.ts'
 import type { Run } from '../../usage/usage-log.ts'
 import type { KeptPayload } from './kept-payloads.ts'
 
@@ -51,6 +52,8 @@ export type AcceptedEvent = {
   readonly check?: CheckRequest | undefined
   /** The code that its agent sees. */
   readonly workspace?: WorkspaceRequest | undefined
+  /** The conversation that it goes on with. */
+  readonly session?: SessionRequest | undefined
   /** What its prompt has places for. */
   readonly context?: ContextRequest | undefined
   readonly targets: readonly ResolvedTarget[]
@@ -87,15 +90,12 @@ export const createEvent = (rule: CompiledRule, read: ReadDelivery): AcceptedEve
   const { webhook, headers, receivedAt, body, payload, scope } = read
   const coalesced = rule.coalesce && toCoalesced(rule, scope, receivedAt)
   const { prompt, context } = makePrompt(rule, scope)
+  const subject = describeSubject(read, rule)
+  const session = toSessionRequest(rule, scope, subject)
   return {
     webhook: rule,
     receivedAt,
-    known: toKnown(
-      webhook,
-      { ...read, subject: describeSubject(read, rule) },
-      body.bytes.length,
-      rule,
-    ),
+    known: toKnown(webhook, { ...read, subject }, body.bytes.length, rule),
     prompt,
     context,
     paths: toPathsRequest(rule, scope),
@@ -109,7 +109,8 @@ export const createEvent = (rule: CompiledRule, read: ReadDelivery): AcceptedEve
     payload: toEventFile(rule.agent, { body, headers }, payload, webhook.scheme),
     ...(rule.leaving && { leaving: rule.leaving }),
     coalesced: typeof coalesced === 'object' ? coalesced : undefined,
-    detail: describeWaiting(coalesced),
+    session: typeof session === 'object' ? session : undefined,
+    detail: describeWaiting(coalesced) ?? describeNoSession(session),
     delivery: toRuleKey(rule, read),
   }
 }
@@ -142,6 +143,11 @@ const describeWaiting = (coalesced: Coalesced | string | undefined): string | un
     ? undefined
     : `it waits for newer events with its key: ${formatDuration(coalesced.quietMs)}`
 }
+
+const describeNoSession = (session: SessionRequest | string | undefined): string | undefined =>
+  typeof session === 'string'
+    ? `it has no conversation: ${session} of session is empty in this event`
+    : undefined
 
 /** An accepted event for another process or machine; its prompt travels beside it. */
 export type EventOnWire = Omit<AcceptedEvent, 'prompt' | 'detail' | 'targets'> & {

@@ -1,5 +1,6 @@
 import type { RunInput } from '../../../shared/api/api.ts'
 import { publishesChange } from '../../../shared/targets/targets.ts'
+import type { Agent } from '../../../shared/config/schema.ts'
 import type { Answer } from '../../agents/answer.ts'
 import type { Question } from '../../agents/http-agent.ts'
 import type { Invoke } from '../../agents/invoke.ts'
@@ -18,6 +19,7 @@ import { findRepositoryName, type WorkspaceRequest } from '../../workspace/reque
 import { RunClock } from '../../workspace/run-clock.ts'
 import type { RequireRole } from '../../sender-apis/roles.ts'
 import type { Workspace, PrepareWorkspace } from '../../workspace/workspaces.ts'
+import type { Sessions } from '../../sessions/sessions.ts'
 import type { AcceptedEvent } from './accepted-event.ts'
 
 export type AskParts = {
@@ -26,6 +28,7 @@ export type AskParts = {
   readonly listChange: ListChange
   readonly requireRole: RequireRole
   readonly invoke: Invoke
+  readonly sessions: Pick<Sessions, 'run'>
   /** Undefined with several machines: each knows its own texts only. */
   readonly marks: CommentMarks | undefined
 }
@@ -44,6 +47,7 @@ export const toRunInput = ({ prompt, context }: AcceptedEvent): RunInput => ({
   context: undefined,
   sandbox: undefined,
   usage: undefined,
+  session: undefined,
 })
 
 /** An answer, the code that it is about, and what the owner should know. */
@@ -60,22 +64,43 @@ export const createAsk =
   (parts: AskParts): Ask =>
   async (asked) => {
     const { event, signal } = asked
-    const { agentName, agent } = event.webhook
+    const { agent } = event.webhook
     if (event.who) await parts.requireRole(event.who)
     if (event.workspace) return askWithCode(parts, asked, event.workspace)
     if (event.paths) await requirePaths(event.paths, undefined, parts.listChange, signal)
     const question = toQuestion(asked, event.prompt)
-    const answer = await parts.invoke(agentName, agent, question, signal)
-    return { answer, seen: undefined, notes: [] }
+    const { answer, notes } = await invokeInSession(parts, asked, question, agent)
+    return { answer, seen: undefined, notes }
   }
 
+/** Asks the agent, which goes on with the conversation of its event where the rule has `session`. */
+const invokeInSession = async (
+  { invoke, sessions }: Pick<AskParts, 'invoke' | 'sessions'>,
+  { id, event, signal, had }: Asked,
+  question: Question,
+  agent: Agent,
+  commit?: string,
+): Promise<Pick<Answered, 'answer' | 'notes'>> => {
+  const { session, workspace, webhook } = event
+  const { agentName } = webhook
+  if (!session) return { answer: await invoke(agentName, agent, question, signal), notes: [] }
+  const code = workspace && commit !== undefined ? { request: workspace, commit } : undefined
+  return sessions.run(
+    session,
+    { id, agentName, agent: webhook.agent, code },
+    async (turn) => invoke(agentName, agent, { ...question, session: turn }, signal),
+    (went) => had({ session: went }),
+  )
+}
+
 const askWithCode = async (
-  { prepareWorkspace, askGithub, listChange, invoke, marks }: AskParts,
+  parts: AskParts,
   asked: Asked,
   wanted: WorkspaceRequest,
 ): Promise<Answered> => {
+  const { prepareWorkspace, askGithub, listChange, marks } = parts
   const { id, event, signal } = asked
-  const { agentName, agent } = event.webhook
+  const { agent } = event.webhook
   const clock = new RunClock(agent.timeout, signal)
   let workspace: Workspace | undefined
   try {
@@ -98,14 +123,21 @@ const askWithCode = async (
     const code = { path: workspace.path, access: request.access, repository }
     const question = { ...toQuestion(asked, prompt), workspace: code }
     const limited = { ...agent, timeout: clock.leftMs() }
-    const answer = await invoke(agentName, limited, question, signal)
+    const { head } = workspace
+    const { answer, notes: ofSession } = await invokeInSession(
+      parts,
+      asked,
+      question,
+      limited,
+      head,
+    )
     clock.begin('commit')
     const { text } = readAnswer(answer.text, event.webhook.outputs, event.targets)
     const captured = await captureChange(workspace, event, id, text)
     const hunks = await captureHunks(workspace, event, answer.text)
-    const { head } = workspace
     const seen = { head, change: captured?.change, leftOut: notes, notRead, hunks }
-    return { answer, seen, notes: [...workspace.notes, ...notes, ...(captured?.notes ?? [])] }
+    const all = [...workspace.notes, ...notes, ...ofSession, ...(captured?.notes ?? [])]
+    return { answer, seen, notes: all }
   } catch (error) {
     throw clock.explain(error)
   } finally {

@@ -7,6 +7,7 @@ import { isFinal } from '../../events/event-record.ts'
 import { type EventStore, eventNotFound } from '../../events/event-store.ts'
 import { toPlainText } from '../../../shared/text.ts'
 import type { Queue } from '../../queue/queue.ts'
+import type { Sessions } from '../../sessions/sessions.ts'
 import type { Engine } from '../engine.ts'
 import { decide, type Facts } from '../decide.ts'
 import { type DeliveryKey, ofRule, type SeenDeliveries } from '../dedupe.ts'
@@ -189,6 +190,26 @@ const whateverRanBefore: Facts = {
   budgets: { isOver: () => false },
   groups: { hasWaiting: () => false, newerThan: () => undefined },
   loopGuard: { ownDetail: () => undefined },
+}
+
+type ForgetParts = {
+  readonly events: EventStore
+  readonly payloads: Pick<KeptPayloads, 'forget'>
+  readonly sessions: Pick<Sessions, 'list' | 'forget'>
+}
+
+/** Removes the texts of an event, its payload, and its conversation. Throws as `EventStore.forget`. */
+export const forgetEvent = (
+  id: string,
+  { events, payloads, sessions }: ForgetParts,
+): EventRecord => {
+  const { session, webhook, rule } = events.record(id) ?? {}
+  const forgotten = events.forget(id)
+  payloads.forget(id)
+  for (const one of sessions.list())
+    if (session && one.webhook === webhook && one.rule === rule && one.key === session.key)
+      sessions.forget(one.id)
+  return forgotten
 }
 
 type RunAgainParts = {

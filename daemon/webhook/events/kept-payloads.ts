@@ -65,6 +65,18 @@ export class KeptPayloads {
     return { body: trustRead(bytes.subarray(0, bodyLength)), headers }
   }
 
+  /** Overwrites the payload of an event, unless it is another event's too. */
+  forget(id: string): void {
+    const place = this.#placeOf(id)
+    if (!place || !this.#ring || place.position < this.#end - this.#maxBytes) return
+    const { position, end } = place
+    const isShared = this.#ids.some((other) => other !== id && this.#placeOf(other)?.end === end)
+    this.#ids[this.#ids.indexOf(id)] = ''
+    if (isShared) return
+    const start = position % this.#maxBytes
+    this.#ring.fill(0, start, start + end - position)
+  }
+
   #placeOf(id: string): Place | undefined {
     const slot = this.#ids.indexOf(id)
     const [position, bodyLength, end] = this.#places.subarray(slot * 3, slot * 3 + 3)

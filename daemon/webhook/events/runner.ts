@@ -8,6 +8,7 @@ import { isSameCheck } from '../../delivery/targets/github/github-check.ts'
 import { type Detail, type EventChanges, isFinal, newEventId } from '../../events/event-record.ts'
 import type { Job, Queue } from '../../queue/queue.ts'
 import { cancelled, isCancelled } from '../../util/concurrency.ts'
+import type { Sessions } from '../../sessions/sessions.ts'
 import type { SeenDeliveries } from '../dedupe.ts'
 import type { RunBudgets } from '../rules/budgets.ts'
 import type { Coalesced, EventGroups, Replacement } from '../rules/groups.ts'
@@ -60,6 +61,7 @@ export type RunEvent = {
 }
 
 export type RunEventParts = RunToEndParts & {
+  readonly sessions: Sessions
   readonly queue: Queue
   readonly deliveries: SeenDeliveries
   /** For a retry. */
@@ -192,6 +194,7 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
         context: undefined,
         sandbox: undefined,
         usage: undefined,
+        session: undefined,
       }
       events.update(id, { state: 'queued', ...changes, ...noReason }, { prompt })
     },
@@ -210,10 +213,12 @@ const createToJob = (
   parts: RunEventParts,
   asking: ReadonlySet<string>,
 ): ((id: string, event: AcceptedEvent, answer?: string, accepted?: () => void) => EventJob) => {
-  const { events, deliveries, kept, groups, budgets, signs, log } = parts
+  const { events, deliveries, kept, groups, budgets, signs, sessions, queue, log } = parts
   const runToEnd = createRunToEnd(parts)
   return (id, event, answer, accepted) => {
     const { webhook, known, prompt, payload, coalesced, delivery } = event
+    // A worker has its own: a receiver does not wait for its turns.
+    const session = answer === undefined && !queue.machines ? event.session?.name : undefined
     const queuedAt = performance.now()
     let isOver = false
     let ending: Promise<void> | undefined
@@ -293,14 +298,26 @@ const createToJob = (
       bytes: Buffer.byteLength(answer ?? prompt) + (payload?.length ?? 0),
       onlyDelivers: answer !== undefined,
       isReady:
-        coalesced &&
-        ((isStopping) => !asking.has(id) && groups.isReady(id, coalesced.group, isStopping)),
-      run: async (signal, agentIsDone) => {
+        coalesced || session !== undefined
+          ? (isStopping) =>
+              (session === undefined || sessions.isFree(session)) &&
+              (!coalesced || (!asking.has(id) && groups.isReady(id, coalesced.group, isStopping)))
+          : undefined,
+      run: async (signal, whenAgentIsDone) => {
+        if (session !== undefined) sessions.enter(session, id)
+        const agentIsDone = () => {
+          if (session !== undefined) sessions.leave(session, id)
+          whenAgentIsDone()
+        }
         const queuedMs = Math.round(performance.now() - queuedAt)
         if (coalesced) change({ detail: undefined })
         const run = { id, event, answer, queuedMs, signal, change, saw, agentIsDone }
         const outcome = await runToEnd(run)
         const note = event.seen || event.check ? await signs.noteOf(id) : undefined
+        if (session !== undefined) {
+          sessions.leave(session, id)
+          queue.trigger()
+        }
         if (isOver) return
         if (outcome.state === 'waiting') return wait(addNote(outcome, note))
         const wasCancelled = outcome.state === 'failed' && isCancelled(signal)

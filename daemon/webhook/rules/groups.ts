@@ -83,7 +83,7 @@ const toOrder = (text: string): number | undefined => {
 }
 
 /** The parts of a key, or the placeholder of it that is empty in this event. */
-export const expandKey = ({ parts }: Template, scope: EventScope): readonly string[] | string => {
+export const expandKey = ({ parts }: Template, scope: object): readonly string[] | string => {
   const texts: string[] = []
   for (const part of parts) {
     const text = typeof part === 'string' ? part : textOfValue(valueAt(scope, part))

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { EventStore } from '../../../../daemon/events/event-store.ts'
+import { Sessions } from '../../../../daemon/sessions/sessions.ts'
 import type { AcceptedEvent } from '../../../../daemon/webhook/events/accepted-event.ts'
 import { createRunToEnd } from '../../../../daemon/webhook/events/run-to-end.ts'
 import type { Log } from '../../../../daemon/log/log.ts'
@@ -20,6 +21,7 @@ describe('the times of a run', () => {
       askGithub: async () => assert.fail('it has no context'),
       signs: { checkOf: async () => undefined },
       requireRole: async () => undefined,
+      sessions: new Sessions({ follow: () => () => undefined }),
       listChange: async () => assert.fail('it has no paths'),
       invoke: async () => ({ text: 'answer', cut: false }),
       marks: undefined,

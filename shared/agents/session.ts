@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { parseSessionKey, type Template } from '../templates.ts'
-import { optionalDuration, sessionSize } from './values.ts'
+import { optionalDuration, sessionSize } from '../config/values.ts'
 
 /*
  * `session` of a rule: its events with one key go on in one conversation of the agent program.
@@ -20,12 +20,14 @@ export const sessionFields = {
     .regex(/\{\{/, 'has no placeholder, so all events would share one conversation')
     .optional()
     .describe(
-      'What events have in common that go on in one conversation of their agent program (claude, codex, gemini or opencode), with placeholders: {{subject.key}} is what the event is about, such as acme/shop#12. Default: each event begins anew.',
+      'What events have in common that go on in one conversation of their agent program (claude, codex, gemini or opencode), with placeholders: {{subject.key}} is what the event is about, such as acme/shop#12. Default: each event starts a new one.',
     ),
   session_ttl: optionalDuration('How long after its last event a conversation ends. Default 7d.'),
   session_limit: sessionSize
     .optional()
-    .describe('A conversation with a longer transcript begins anew. Default 1mb.'),
+    .describe(
+      'A conversation with a longer transcript is not kept, and the next event starts a new one. Default 1mb.',
+    ),
 }
 
 const usualTtlMs = 7 * 86_400_000
