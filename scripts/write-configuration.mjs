@@ -220,7 +220,11 @@ const gatewayPart = () => {
       parts.push(`### ${path}.NAME\n\n${words}${tableOf(schema.additionalProperties)}`)
     else throw new Error(`${path} is neither a group nor a map of entries`)
   }
-  for (const [name, schema] of Object.entries(toJsonSchema('gateway').properties)) add(name, schema)
+  const groups = Object.entries(toJsonSchema('gateway').properties)
+  const isList = ([, { type }]) => type === 'array'
+  const lists = Object.fromEntries(groups.filter(isList))
+  if (Object.keys(lists).length > 0) parts.push(tableOf({ properties: lists }))
+  for (const [name, schema] of groups.filter((group) => !isList(group))) add(name, schema)
   return `## gateway.yaml
 
 Everything has a default: the file may be empty. \`doorward help providers\` explains \`providers:\`, \`doorward help targets\` \`targets:\`.

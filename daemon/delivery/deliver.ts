@@ -213,7 +213,7 @@ export const createSenders = ({
     telegram: createTelegram(telegram, token('telegram', telegram.token_env, undefined)),
     discord: createDiscord(discord, env),
     email: createEmail(email, env, token('email', undefined, email.login ?? 'google')),
-    github: { ...createGithub(githubApi, marks), needs },
+    github: { ...createGithub(githubApi, marks), needs, server: gitOrigin },
     'github-review': { ...createGithubReview(githubApi, marks), needs },
     'github-check': { ...createGithubCheck(githubApi, marks, messages), needs },
     'github-outputs': { ...createGithubOutputs(githubApi, marks, messages), needs },

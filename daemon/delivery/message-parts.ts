@@ -3,6 +3,7 @@ import type { HttpValues } from '../../shared/targets/http-templates.ts'
 import type { SentKind } from '../../shared/targets/schema.ts'
 import { DeliveryError } from './delivery-error.ts'
 import { isOutputsKind } from '../../shared/targets/schema.ts'
+import { toLinkHosts } from './format/links.ts'
 import { describeLeftOut, toBoldLine, toParts } from './format/parts.ts'
 import { writeAction } from './outputs/action.ts'
 import { retry, type RetryOptions, type RetryRules, retryRules } from './retry.ts'
@@ -28,11 +29,11 @@ export const createPartsSender =
   ) =>
   async (target: RemoteTarget, reply: AgentReply, options: PartsOptions): Promise<Sent> => {
     const { kind, address, values } = target
-    const { isIdempotent: given, send } = senders[kind]
+    const { isIdempotent: given, send, server } = senders[kind]
     const isIdempotent = typeof given === 'boolean' ? given : given(address)
     const { signal } = options
     const { attemptMs: timeoutMs, mailTimeoutMs } = rules
-    const texts = toMessages(target, reply)
+    const texts = toMessages(target, reply, server)
     const before = progress.get(reply, target.text)
     const notes = new Set<string>()
     if (texts.length === 0) notes.add('the answer requests nothing that the rule allows')
@@ -75,10 +76,14 @@ export type PartsOptions = Pick<RetryOptions, 'signal' | 'onRetry'> & {
 }
 
 /** The texts that a target is sent, in order. A request of the answer is one of its own. */
-export const toMessages = (target: RemoteTarget, reply: AgentReply): readonly string[] =>
+export const toMessages = (
+  target: RemoteTarget,
+  reply: AgentReply,
+  server?: string,
+): readonly string[] =>
   isOutputsKind(target.kind)
     ? (reply.actions ?? []).map(writeAction)
-    : toParts(target, toText(target, reply))
+    : toParts(target, toText(target, reply), toLinkHosts(server, reply))
 
 /** The words of a reply for a target, before they are cut into messages. */
 const toText = (

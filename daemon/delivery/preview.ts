@@ -26,9 +26,9 @@ export const createPreview =
         return reply.text
       default: {
         const { address, values } = target
-        const { preview } = senders[target.kind] ?? {}
+        const { preview, server } = senders[target.kind] ?? {}
         try {
-          const parts = toMessages(target, reply)
+          const parts = toMessages(target, reply, server)
           if (!preview) return parts.join(between)
           const shown = parts.map(async (part) => preview({ address, values, text: part, reply }))
           return (await Promise.all(shown)).join(between)

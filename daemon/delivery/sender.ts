@@ -144,6 +144,8 @@ export type Sender = {
    * the message.
    */
   readonly preview?: (message: Omit<Message, 'part'>) => string | Promise<string>
+  /** The origin of its server, whose links stay links in an answer. */
+  readonly server?: string | undefined
   /** Undefined where a variable has its token. */
   readonly needs?: NeededToken | undefined
 }

@@ -92,8 +92,12 @@ const compileRules = (
   rules.map((rule) => {
     const runLimit = toRunLimit([rule.budget, gateway.budget])
     const leaving = toLeaving(rule, gateway, env)
+    const allowedLinks = [rule.publish?.allowedLinks, gateway.allowed_links].flatMap(
+      (hosts) => hosts ?? [],
+    )
     return {
       ...rule,
+      ...(allowedLinks.length > 0 && { publish: { ...rule.publish, allowedLinks } }),
       path,
       ...(hasUpdatedAt && { hasUpdatedAt }),
       ...(runLimit && { runLimit }),

@@ -4,8 +4,11 @@ import type { Rule } from '../../shared/config/rule.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { isOutputsKind } from '../../shared/targets/schema.ts'
 import { buildArgv } from '../agents/cli-presets.ts'
+import { type LinkHosts, toLinkHosts } from '../delivery/format/links.ts'
 import { toParts } from '../delivery/format/parts.ts'
 import { describeEach } from '../delivery/outputs/describe.ts'
+import { toGitOrigin } from '../delivery/targets/github/github-api.ts'
+import { gitlabApiUrl } from '../delivery/targets/gitlab/gitlab.ts'
 import type { ResolvedTarget } from '../delivery/sender.ts'
 import { checkRequest, expandWorkspace, type WorkspaceRequest } from '../workspace/request.ts'
 import type { CompiledRule, CompiledWebhook } from './compiled-webhook.ts'
@@ -128,7 +131,19 @@ const explainRule = async (
     ...(rule.workspace && {
       workspace: tryWorkspace(expandWorkspace(rule.workspace, scope), gateway),
     }),
-    targets: await tryTargets(expandEach(rule.targets, scope), made.prompt, tryFile, rule),
+    targets: await tryTargets(
+      expandEach(rule.targets, scope),
+      made.prompt,
+      tryFile,
+      (kind) =>
+        toLinkHosts(
+          kind.startsWith('gitlab')
+            ? new URL(gateway.targets.gitlab.api_url ?? gitlabApiUrl).origin
+            : toGitOrigin(gateway.targets.github.api_url),
+          rule,
+        ),
+      rule,
+    ),
   }
 }
 
@@ -261,6 +276,7 @@ const tryTargets = async (
   targets: readonly ResolvedTarget[],
   text: string,
   tryFile: DeliveryToExplain['tryFile'],
+  hostsOf: (kind: ResolvedTarget['kind']) => LinkHosts,
   { outputs = {} }: Pick<Rule, 'outputs'>,
 ): Promise<Explanation['targets']> =>
   Promise.all(
@@ -270,7 +286,7 @@ const tryTargets = async (
         if (target.kind === 'file') await tryFile(target.path)
         if (isOutputsKind(target.kind))
           return { target: target.text, parts: [...describeEach(outputs)] }
-        return { target: target.text, parts: toParts(target, text) }
+        return { target: target.text, parts: toParts(target, text, hostsOf(target.kind)) }
       } catch (error) {
         return { target: target.text, parts: [], detail: describeRefusal(error) }
       }

@@ -5,7 +5,15 @@ import { agentSchema } from '../agents/schema.ts'
 import { approveSchema } from '../approve/approve.ts'
 import { providerNameForm, scopeForm } from './name-forms.ts'
 import { targetsSchema } from '../targets/schema.ts'
-import { duration, environmentName, machineRole, secureBaseUrl, secureUrl, size } from './values.ts'
+import {
+  duration,
+  environmentName,
+  linkHosts,
+  machineRole,
+  secureBaseUrl,
+  secureUrl,
+  size,
+} from './values.ts'
 import { webhookSchema } from './webhook-schema.ts'
 
 export type { Agent, CommandAgent } from '../agents/schema.ts'
@@ -252,6 +260,9 @@ export const gatewayFileSchema = z.strictObject({
     .describe(
       'Whether you are asked before an answer of any rule leaves this machine; what a rule says wins. Default false.',
     ),
+  allowed_links: linkHosts.describe(
+    "Hosts whose links and images stay in answers of all rules at GitHub and GitLab, beside the server's own. Default: none.",
+  ),
   workspaces: z
     .strictObject({
       max_size: size(

@@ -55,6 +55,19 @@ export const sessionSize = bytes.refine(
   'must be between 16kb and 16mb',
 )
 
+/** Hosts whose links may stand in an answer. */
+export const linkHosts = z
+  .array(
+    z
+      .string()
+      .regex(
+        /^(?:\*\.)?[a-z\d](?:[a-z\d.-]*[a-z\d])?(?::\d{1,5})?$/i,
+        'not a host such as docs.example.com, *.example.com or localhost:8080',
+      ),
+  )
+  .min(1)
+  .optional()
+
 /** What a machine does for a shared queue. `door` is what versions before this one call a receiver. */
 export const machineRole = z
   .enum(['receiver', 'worker', 'both', 'door'])

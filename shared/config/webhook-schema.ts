@@ -15,6 +15,7 @@ import {
   deliveryAge,
   environmentName,
   headerName,
+  linkHosts,
   maxRuns,
   optionalDuration,
   rate,
@@ -148,6 +149,9 @@ export const ruleFields = {
     .describe(
       'Globs of files that pull-request: and push: may change although they run or rule others: .github/, CODEOWNERS, hooks, submodules, links out of the repository, files over 1 MB. Default: none.',
     ),
+  allowed_links: linkHosts.describe(
+    "Hosts whose links and images stay in an answer at GitHub and GitLab, as docs.example.com or *.example.com, beside the server's own and those of gateway.yaml; others are kept as text. Default: none.",
+  ),
   allow_workflows: z
     .boolean()
     .optional()
@@ -309,6 +313,7 @@ export const webhookSchema = z
     update: ruleFields.update,
     check_name: ruleFields.check_name,
     allow_files: ruleFields.allow_files,
+    allowed_links: ruleFields.allowed_links,
     allow_workflows: ruleFields.allow_workflows,
     allow_push: ruleFields.allow_push,
     max_attempts: ruleFields.max_attempts,

@@ -101,7 +101,7 @@ export const pullRequestSchema = z.strictObject({
 export type CommitSettings = z.output<typeof commitSchema>
 export type PullRequestSettings = z.output<typeof pullRequestSchema>
 
-/** How what an agent changed is published, and what of it may be. */
+/** How an answer and what an agent changed are published, and what of it may be. */
 export type PublishSettings = {
   readonly commit?: CommitSettings | undefined
   readonly pullRequest?: PullRequestSettings | undefined
@@ -111,6 +111,8 @@ export type PublishSettings = {
   readonly maxAttempts?: number | undefined
   /** True where branches of people may be pushed to. */
   readonly allowsPush?: boolean | undefined
+  /** Hosts whose links stay links in an answer. */
+  readonly allowedLinks?: readonly string[] | undefined
 }
 
 /** Undefined for a rule that says nothing of it. */
@@ -121,13 +123,15 @@ export const toPublish = (entry: {
   readonly allow_workflows?: boolean | undefined
   readonly max_attempts?: number | undefined
   readonly allow_push?: boolean | undefined
+  readonly allowed_links?: readonly string[] | undefined
 }): PublishSettings | undefined => {
   const { commit, pull_request: pullRequest, max_attempts: maxAttempts } = entry
   const files = [entry.allow_files ?? []].flat()
   if (entry.allow_workflows) files.push('.github/workflows/**')
   const allowFiles = files.length === 0 ? undefined : files
   const allowsPush = entry.allow_push
-  const settings = { commit, pullRequest, allowFiles, maxAttempts, allowsPush }
+  const allowedLinks = entry.allowed_links
+  const settings = { commit, pullRequest, allowFiles, maxAttempts, allowsPush, allowedLinks }
   const given = Object.entries(settings).filter(([, value]) => value !== undefined)
   return given.length === 0 ? undefined : Object.fromEntries(given)
 }

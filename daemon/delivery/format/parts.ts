@@ -1,20 +1,29 @@
 import { toPlainText } from '../../../shared/text.ts'
 import type { ResolvedTarget, SeenCode } from '../sender.ts'
-import { githubText, gitlabText, linearText, slackText } from './mentions.ts'
+import { githubText, gitlabText, harmlessLine, linearText } from './harmless.ts'
+import type { LinkHosts } from './links.ts'
+import { slackText } from './mentions.ts'
 import { type Limits, splitText } from './split.ts'
 import { telegramText, withAlignedTables } from './telegram.ts'
 
 /** For the hidden mark before the text. */
 const maxMarkLength = 128
 
-type Format = Limits & { readonly convert?: (piece: string) => string }
+type Format = Omit<Limits, 'measure'> & {
+  /** By default it stays. */
+  readonly convert?: (piece: string, hosts?: LinkHosts) => string
+  /** Where `convert` does not give the text that counts. */
+  readonly measure?: (piece: string) => number
+  /** `convert` removes by itself what no reader sees, as it has to know which suggestions it changes. */
+  readonly cleans?: boolean
+}
 
 const github: Format = {
   // "body is too long (maximum is 65536 characters)".
   characters: 65_536 - maxMarkLength,
   parts: 2,
   convert: githubText,
-  measure: (piece) => githubText(piece).length,
+  cleans: true,
 }
 
 const gitlab: Format = {
@@ -22,7 +31,7 @@ const gitlab: Format = {
   characters: 1_000_000 - maxMarkLength,
   parts: 1,
   convert: gitlabText,
-  measure: (piece) => gitlabText(piece).length,
+  cleans: true,
 }
 
 /** The other kinds get the answer whole, or make messages of it themselves. */
@@ -32,7 +41,6 @@ const formats: Partial<Record<ResolvedTarget['kind'], Format>> = {
     characters: 12_000,
     parts: 4,
     convert: slackText,
-    measure: (piece) => slackText(piece).length,
   },
   // core.telegram.org/bots/api#sendmessage: counted without the formatting.
   telegram: { characters: 4096, parts: 5, measure: (piece) => telegramText(piece).text.length },
@@ -41,7 +49,6 @@ const formats: Partial<Record<ResolvedTarget['kind'], Format>> = {
     characters: 2000,
     parts: 5,
     convert: withAlignedTables,
-    measure: (piece) => withAlignedTables(piece).length,
   },
   // "The entered text is too long. It exceeds the allowed limit of 32,767 characters."
   jira: { characters: 30_000, parts: 2, measure: (piece) => telegramText(piece).text.length },
@@ -50,7 +57,6 @@ const formats: Partial<Record<ResolvedTarget['kind'], Format>> = {
     characters: 65_536,
     parts: 2,
     convert: linearText,
-    measure: (piece) => linearText(piece).length,
   },
   // Mail has no limit, but servers do.
   email: { characters: 2_000_000, parts: 1 },
@@ -59,26 +65,40 @@ const formats: Partial<Record<ResolvedTarget['kind'], Format>> = {
 }
 
 /**
- * The messages of an answer to a target: without control sequences and mentions, cut at the target's limit.
- * For Telegram these are still Markdown; a file, the log and an HTTP receiver get the answer unchanged.
+ * The messages of an answer to a target: without control sequences, mentions and what else its place would act on, cut
+ * at the target's limit. For Telegram these are still Markdown; a file, the log and an HTTP receiver get the answer
+ * unchanged. `hosts` are those whose links stay links at GitHub and GitLab.
  */
-export const toParts = (target: Pick<ResolvedTarget, 'kind'>, text: string): string[] => {
+export const toParts = (
+  target: Pick<ResolvedTarget, 'kind'>,
+  text: string,
+  hosts?: LinkHosts,
+): string[] => {
   if (target.kind === 'invalid') return []
   const format = formats[target.kind]
-  if (!format) return [text]
-  const { convert = (piece: string) => piece, ...limits } = format
-  return splitText(cleanText(text), limits).map(convert)
+  return format ? applyFormat(format, text, hosts) : [text]
 }
 
-/** One text of GitHub, cut at its limit. */
-export const toGithubBody = (text: string): string =>
-  splitText(cleanText(text), { ...github, parts: 1 })
-    .map(githubText)
-    .join('')
+const applyFormat = (format: Format, text: string, hosts: LinkHosts | undefined): string[] => {
+  const { convert = (piece: string) => piece, cleans, ...limits } = format
+  const convertOne = (piece: string) => convert(piece, hosts)
+  const measure = format.measure ?? ((piece: string) => convertOne(piece).length)
+  const cleaned = cleanText(text)
+  const given = cleans && cleaned !== emptyText ? trimText(text) : cleaned
+  return splitText(given, { ...limits, measure }).map(convertOne)
+}
+
+/** One text of GitHub, cut at its limit. Without `hosts` all links are kept as text. */
+export const toGithubBody = (text: string, hosts?: LinkHosts): string =>
+  applyFormat({ ...github, parts: 1 }, text, hosts).join('')
 
 /** One text of GitLab, cut at its limit. */
-export const toGitlabBody = (text: string): string =>
-  splitText(cleanText(text), gitlab).map(gitlabText).join('')
+export const toGitlabBody = (text: string, hosts?: LinkHosts): string =>
+  applyFormat(gitlab, text, hosts).join('')
+
+/** The title of an issue or a pull request, the first line of a commit: links and code count as text. */
+export const toHarmlessTitle = (text: string, maxLength: number): string =>
+  toTitle(harmlessLine(findWords(toGithubBody(text))), maxLength)
 
 /** What the agent did not see, as a part of the answer: an answer about a part looks as if it were about all. */
 export const describeLeftOut = ({ leftOut = [], notRead = [] }: LeftOut = {}): string => {
@@ -110,19 +130,27 @@ export const toBoldLine = (line: string): string => {
 
 /** The first line of a text that has words, without marks of Markdown. */
 export const toTitle = (text: string, maxLength: number): string => {
-  const line = text.split('\n').find((one) => /[\p{L}\p{N}]/u.test(one)) ?? text
-  const words = line.replace(/^[\s#>*_-]+/, '').trim()
+  const words = findWords(text)
+    .replace(/^[\s#>*_-]+/, '')
+    .trim()
   if (words.length <= maxLength) return words
   return `${words.slice(0, maxLength - 1).replace(/\p{Surrogate}$/u, '')}…`
 }
+
+const findWords = (text: string): string =>
+  text.split('\n').find((one) => /[\p{L}\p{N}]/u.test(one)) ?? text
 
 /** True for an answer that shows nothing anywhere. */
 export const isEmpty = (text: string): boolean =>
   [text.slice(0, 1000), text].every((some) => toPlainText(some).trim() === '')
 
 export const cleanText = (text: string): string =>
-  toPlainText(text).replaceAll(loneSurrogate, '\ufffd').trimEnd().replace(/^\n+/, '') ||
-  '(the answer is empty)'
+  trimText(toPlainText(text).replaceAll(loneSurrogate, '\ufffd')) || emptyText
+
+const trimText = (text: string): string =>
+  text.replaceAll('\r\n', '\n').trimEnd().replace(/^\n+/, '')
+
+const emptyText = '(the answer is empty)'
 
 // Half a surrogate pair: JSON parsers may reject it.
 const loneSurrogate = /\p{Surrogate}/gu

@@ -1,4 +1,4 @@
-import { withoutSuggestions } from './mentions.ts'
+import { withoutSuggestions } from './markdown-code.ts'
 import { toCode } from './parts.ts'
 import type { LineComment, Side } from './review.ts'
 

@@ -1,6 +1,6 @@
 import { measureWidth } from '../../../shared/text.ts'
 import { closingLine, type Fence, fenceAfter, openingLine } from '../../util/markdown-fence.ts'
-import { zeroWidthSpace } from './mentions.ts'
+import { zeroWidthSpace } from './links.ts'
 import { beginsTable, parseCells, isRow } from './split.ts'
 
 /** Formatting of a part of the text, in UTF-16 units (core.telegram.org/bots/api, MessageEntity). */

@@ -2,7 +2,7 @@ import type { OutputAction, OutputSettings, RequestKind } from '../../../shared/
 import type { OutputResult } from '../../../shared/api/api.ts'
 import { compileTest } from '../../../shared/filter/tests.ts'
 import { toPlainLine } from '../../../shared/text.ts'
-import { isEmpty, toGithubBody, toGitlabBody, toTitle } from '../format/parts.ts'
+import { isEmpty, toGithubBody, toGitlabBody, toHarmlessTitle } from '../format/parts.ts'
 
 /*
  * Each request of an answer is checked against `outputs` of the rule, and becomes an action. A request of the wrong
@@ -159,7 +159,7 @@ const toIssue = (
   }
   const foreign = Object.keys(rest).map((key) => toPlainLine(key.slice(0, longestName)))
   if (foreign.length > 0) say(`an issue has only title and body: ${listNames(foreign)}`)
-  const words = toTitle(toPlainLine(title), longestTitle - prefix.length)
+  const words = toHarmlessTitle(toPlainLine(title), longestTitle - prefix.length)
   const given = words.startsWith(prefix.trimEnd()) ? words : `${prefix}${words}`
   return { kind: 'issue', title: given, body: bodyFor[sender](body), labels }
 }

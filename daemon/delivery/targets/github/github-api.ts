@@ -48,6 +48,8 @@ export type GithubApi = {
     step: Step,
     call: (request: GithubRequest, accessToken: string) => Promise<Value>,
   ): Promise<Value>
+  /** Where git finds the repositories: its links stay links. */
+  readonly origin: string
   /** What a response says that was made. */
   readonly toMade: (what: string, response: Pick<TargetResponse, 'json'>) => Sent['made']
 }
@@ -55,6 +57,7 @@ export type GithubApi = {
 export const createGithubApi = (apiUrl: string | undefined, token: TokenSource): GithubApi => {
   const server = toGitOrigin(apiUrl)
   return Object.assign(createCall(apiUrl, token), {
+    origin: server,
     toMade: (what: string, { json }: Pick<TargetResponse, 'json'>) =>
       toMade(what, textAt(json, 'html_url'), server),
   })

@@ -1,6 +1,7 @@
 import { valueAt } from '../../../util/payload-path.ts'
 import { parseAnswer } from '../../format/review.ts'
-import { describeLeftOut, toGithubBody, toTitle } from '../../format/parts.ts'
+import { toLinkHosts } from '../../format/links.ts'
+import { describeLeftOut, toGithubBody, toHarmlessTitle } from '../../format/parts.ts'
 import type { CommentMarks, OwnMessages } from '../../loop-guard.ts'
 import type { AgentReply, LiveCheck, Sender } from '../../sender.ts'
 import { findListed, type GithubApi, type Hints } from './github-api.ts'
@@ -36,12 +37,12 @@ export const createGithubCheck = (
 ): Sender => ({
   isIdempotent: true,
   preview: ({ text, reply }) => {
-    const { name, conclusion, summary } = toOutput(text, reply)
+    const { name, conclusion, summary } = toOutput(text, reply, api.origin)
     return `${name}: ${conclusion}\n\n${summary}`
   },
   send: async ({ address, text: answer, reply }, attempt) => {
     const [repository = '', sha = ''] = address.split('@')
-    const { name, conclusion, title, summary } = toOutput(answer, reply)
+    const { name, conclusion, title, summary } = toOutput(answer, reply, api.origin)
     const mark = marks.markFor(reply.eventId, 1, summary)
     const commit = `/repos/${repository}/commits/${sha}`
     const grant = { repository, permissions: { checks: 'write' } } as const
@@ -82,13 +83,14 @@ export const createGithubCheck = (
 })
 
 /** The words of a check for an answer. */
-const toOutput = (answer: string, reply: AgentReply) => {
+const toOutput = (answer: string, reply: AgentReply, server: string) => {
   // Without a verdict it is neutral.
   const { text, conclusion = 'neutral' } = parseAnswer(answer)
   const parts = [text, describeLeftOut(reply.code)]
-  const summary = toGithubBody(parts.filter((part) => part !== '').join('\n\n'))
+  const words = parts.filter((part) => part !== '').join('\n\n')
+  const summary = toGithubBody(words, toLinkHosts(server, reply))
   const name = reply.checkName ?? `doorward/${reply.rule ?? reply.webhook.slice(1)}`
-  return { name, conclusion, title: toTitle(summary, maxDescription), summary }
+  return { name, conclusion, title: toHarmlessTitle(words, maxDescription), summary }
 }
 
 const hints: Hints = {

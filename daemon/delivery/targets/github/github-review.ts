@@ -1,5 +1,6 @@
 import { textAt } from '../../../util/payload-path.ts'
 import { asReadOnly } from '../../delivery-error.ts'
+import { type LinkHosts, toLinkHosts } from '../../format/links.ts'
 import { describeLeftOut, toCode, toGithubBody } from '../../format/parts.ts'
 import {
   describeComments,
@@ -24,7 +25,7 @@ const maxFilePages = 30
  */
 export const createGithubReview = (api: GithubApi, marks: CommentMarks): Sender => ({
   isIdempotent: true,
-  preview: (message) => previewReview(message, toGithubBody),
+  preview: (message) => previewReview(message, toGithubBody, api.origin),
   send: async ({ address, text: answer, reply }, attempt) => {
     const [repository = '', number = ''] = address.split('#')
     const pull = `/repos/${repository}/pulls/${number}`
@@ -35,6 +36,7 @@ export const createGithubReview = (api: GithubApi, marks: CommentMarks): Sender 
       return ['the answer has neither words nor comments: nothing was posted', review.note]
         .filter((note) => note !== undefined)
         .join('; ')
+    const hosts = toLinkHosts(api.origin, reply)
     const reviewMarks = new ReviewMarks(marks, reply, address)
     const grant = { repository, permissions: { pull_requests: 'write' } } as const
     return api({ attempt, hints, grant, bot: reply.bot }, async (request) => {
@@ -51,7 +53,7 @@ export const createGithubReview = (api: GithubApi, marks: CommentMarks): Sender 
       const repeated = describeRepeated(placed.length - fresh.length)
       const post = async (shown: readonly PlacedComment[], inText: readonly LineComment[]) => {
         const words = withComments([leftOut, review.text, repeated], shown, inText)
-        const { mark, body } = reviewMarks.summary(toGithubBody(words))
+        const { mark, body } = reviewMarks.summary(toGithubBody(words, hosts))
         const isSame = (found: unknown) => textAt(found, 'body')?.startsWith(mark) ?? false
         const arrived = attempt.mayHaveArrived ? listed.find(isSame) : undefined
         if (arrived !== undefined) return { outcome: 'arrived', posted: arrived }
@@ -64,7 +66,7 @@ export const createGithubReview = (api: GithubApi, marks: CommentMarks): Sender 
               const { path, line, side, start, body: text } = comment
               const first = start && { start_line: start.line, start_side: start.side }
               const hidden = lines.get(comment) ?? ''
-              const one = reviewMarks.comment(index + 2, hidden, toGithubBody(text))
+              const one = reviewMarks.comment(index + 2, hidden, toGithubBody(text, hosts))
               return { path, ...first, line, side, body: one.body }
             }),
           },
@@ -107,16 +109,18 @@ const toLineComment = ({ start, at: _at, ...comment }: PlacedComment): LineComme
  */
 export const previewReview = (
   { text: answer, reply }: Pick<Message, 'text' | 'reply'>,
-  toBody: (text: string) => string,
+  toBody: (text: string, hosts: LinkHosts) => string,
+  server: string,
 ): string => {
+  const hosts = toLinkHosts(server, reply)
   const { text, comments } = parseAnswer(answer)
   const words = withComments([describeLeftOut(reply.code), text], comments, [])
   return [
-    words === '' ? '' : toBody(words),
+    words === '' ? '' : toBody(words, hosts),
     ...comments.map((comment) => {
       const { path, side, line, startLine, body } = comment
       const lines = [startLine, line].filter((one) => one !== undefined).join('-')
-      return `${toCode(path)} ${lines}${side === 'LEFT' ? ' (old)' : ''}\n\n${toBody(body)}`
+      return `${toCode(path)} ${lines}${side === 'LEFT' ? ' (old)' : ''}\n\n${toBody(body, hosts)}`
     }),
   ]
     .filter((part) => part !== '')

@@ -7,7 +7,9 @@ import { findPulls, type FoundPulls, toPlace, toPullBody } from '../../changes/o
 import { placeOnHead } from '../../changes/place-on-head.ts'
 import { fetchBranch, pushCommit } from '../../changes/push-commit.ts'
 import { asReadOnly, DeliveryError } from '../../delivery-error.ts'
-import { isEmpty, toGithubBody, toTitle } from '../../format/parts.ts'
+import { breakClosing } from '../../format/commands.ts'
+import { toLinkHosts } from '../../format/links.ts'
+import { isEmpty, toGithubBody, toHarmlessTitle } from '../../format/parts.ts'
 import type { CommentMarks, OwnMessages } from '../../loop-guard.ts'
 import type { AgentReply, Attempt, Sender, Sent } from '../../sender.ts'
 import type { Grant } from '../../token.ts'
@@ -40,10 +42,10 @@ export const createPullRequest = (
     const change = requireChange(reply)
     if (typeof change === 'string') return `${change}: there is no pull request`
     const [name = ''] = address.split('@')
-    const words = toGithubBody(orSilent(answer))
+    const words = toWords(answer, gitOrigin, reply)
     const { line } = toPlace(reply, address, marks)
     const { body } = toPullBody(reply, words, line, `${gitOrigin}/${name}`, marks)
-    return `${toTitle(words, maxTitle)}\n\n${body}\n\n${await describeChange(git, change)}`
+    return `${toHarmlessTitle(orSilent(answer), maxTitle)}\n\n${body}\n\n${await describeChange(git, change)}`
   },
   send: async ({ address, text: answer, reply }, attempt) => {
     const { git, marks, attempts } = parts
@@ -74,9 +76,9 @@ export const createPullRequest = (
         const number = numberOf(found.open ?? found.newest)
         return askPerson({ request, api, marks, reply, limit, repository: name, number })
       }
-      const words = toGithubBody(orSilent(answer))
+      const words = toWords(answer, gitOrigin, reply)
       const text = toPullBody(reply, words, place.line, `${gitOrigin}/${name}`, marks)
-      const title = toTitle(words, maxTitle)
+      const title = toHarmlessTitle(orSilent(answer), maxTitle)
       const pulls = { request, repository: `/repos/${name}`, found, text, title, base }
       const remote = toRemote(url, gitOrigin, token)
       const pushing = { ...parts, api, reply, attempt, gitDir, remote, check, commit }
@@ -202,9 +204,13 @@ const maxTitle = 100
 const orSilent = (answer: string): string =>
   isEmpty(answer) ? 'Change by an agent\n\nThe agent answered with no text.' : answer
 
+/** The text of a pull request. It may become the message of a commit, in which code is text. */
+const toWords = (answer: string, gitOrigin: string, reply: AgentReply): string =>
+  breakClosing(toGithubBody(orSilent(answer), toLinkHosts(gitOrigin, reply)))
+
 /** The message of the commit with what an agent changed: the first line of its answer. */
 export const toCommitMessage = (answer: string, eventId: string): string =>
-  `${toTitle(toGithubBody(orSilent(answer)), maxTitle)}\n\nMade by an agent, for the event ${eventId} of doorward.\n`
+  `${toHarmlessTitle(orSilent(answer), maxTitle)}\n\nMade by an agent, for the event ${eventId} of doorward.\n`
 
 const hints: Hints = {
   403: 'the token may not open a pull request there: it needs the scope repo, or write access to pull requests',

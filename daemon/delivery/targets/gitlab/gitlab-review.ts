@@ -1,7 +1,8 @@
 import { textAt, valueAt } from '../../../util/payload-path.ts'
 import { asReadOnly, DeliveryError } from '../../delivery-error.ts'
-import { githubText, withoutSuggestions } from '../../format/mentions.ts'
-import { cleanText, describeLeftOut, toGitlabBody } from '../../format/parts.ts'
+import { type LinkHosts, toLinkHosts } from '../../format/links.ts'
+import { withoutSuggestions } from '../../format/markdown-code.ts'
+import { describeLeftOut, toGithubBody, toGitlabBody } from '../../format/parts.ts'
 import { type PlacedComment, placeComments } from '../../format/place-comments.ts'
 import { type LineComment, parseAnswer } from '../../format/review.ts'
 import type { CommentMarks } from '../../loop-guard.ts'
@@ -40,12 +41,13 @@ export const createGitlabReview = (
 ): Sender => ({
   isIdempotent: true,
   needs: needsOf(token, ['api']),
-  preview: (message) => previewReview(message, toGitlabBody),
+  preview: (message) => previewReview(message, toGitlabBody, new URL(apiUrl).origin),
   send: async ({ address, text: answer, reply }, attempt) => {
     const [project = '', number = ''] = address.split('!')
     const merge = `${apiUrl}/projects/${encodeURIComponent(project)}/merge_requests/${number}`
     const review = parseAnswer(answer)
     const { comments, note } = review
+    const hosts = toLinkHosts(new URL(apiUrl).origin, reply)
     const reviewMarks = new ReviewMarks(marks, reply, address)
     return withToken(token, async (accessToken) => {
       const request = createGitlabRequest(accessToken, attempt)
@@ -78,17 +80,26 @@ export const createGitlabReview = (
       const inText = [...others]
       for (const [index, comment] of fresh.entries()) {
         const position = { ...diff?.refs, ...toPosition(comment, diff?.oldPaths) }
-        const text = reviewMarks.comment(index + 2, hidden.get(comment) ?? '', toBody(comment))
+        const text = reviewMarks.comment(
+          index + 2,
+          hidden.get(comment) ?? '',
+          toBody(comment, hosts),
+        )
         const id = await post('discussions', text, position)
         if (id === undefined) inText.push(comment)
         else posted.push(id)
       }
-      const leftOut = describeLeftOut(reply.code)
       // The words of an earlier review are replaced by a link to those of this one.
       const shown = earlier && earlier.summaries.length > 0 ? fresh : []
-      const words = withComments([leftOut, review.text, describeRepeated(repeated)], shown, inText)
+      const words = withComments(
+        [describeLeftOut(reply.code), review.text, describeRepeated(repeated)],
+        shown,
+        inText,
+      )
       const summary =
-        words === '' ? undefined : await post('notes', reviewMarks.summary(toGitlabBody(words)))
+        words === ''
+          ? undefined
+          : await post('notes', reviewMarks.summary(toGitlabBody(words, hosts)))
       const item = `${project}/-/merge_requests/${number}`
       const made = toNote(describeReview(posted.length), posted[0] ?? summary, item, apiUrl)
       const notes = [
@@ -179,11 +190,11 @@ const toPosition = (
 const maxLinesAbove = 100
 
 /** A suggestion of GitLab says how many lines above its own it replaces. */
-const toBody = ({ body, side, line, start }: PlacedComment): string => {
+const toBody = ({ body, side, line, start }: PlacedComment, hosts: LinkHosts): string => {
   const words = start ? `Lines ${start.line} to ${line}:\n\n${body}` : body
-  const text = toGitlabBody(words)
+  const text = toGitlabBody(words, hosts)
   const above = start ? line - start.line : 0
-  const isChanged = suggestionsIn(text) !== suggestionsIn(githubText(cleanText(words)))
+  const isChanged = suggestionsIn(text) !== suggestionsIn(toGithubBody(words, hosts))
   const isRight = side === 'RIGHT' && (start?.side ?? side) === 'RIGHT'
   if (isChanged || !isRight || above > maxLinesAbove) return withoutSuggestions(text)
   return text.replaceAll(/^((?:`{3,}|~{3,})[ \t]*suggestion)[ \t]*$/gim, `$1:-${above}+0`)

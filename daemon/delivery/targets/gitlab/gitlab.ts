@@ -26,6 +26,7 @@ export const createGitlab = (
   marks: CommentMarks,
 ): Sender => ({
   isIdempotent: true,
+  server: new URL(apiUrl).origin,
   send: async ({ address, text, part, reply }, attempt) => {
     const [, project = '', sign = '', number = '', thread] =
       /^(.*)([!#])(\d+)(?:\/([0-9a-f]+))?$/.exec(address) ?? []

@@ -87,6 +87,29 @@ describe('delivery to GitHub', () => {
     assert.match(result?.detail ?? '', /the github@work login \(doorward oauth login github@work\)/)
   })
 
+  it('posts words alone: no link elsewhere, command, comment or closing word, behind its own mark', async () => {
+    const text = `/approve\nfixes ${server.origin}/a/b/issues/1 ![x](https://evil.example/?d=1) <!-- x -->\nsee ${server.origin}/a/b`
+    await run(text)
+    const [, ...lines] = (bodies()[0] ?? '').replaceAll('\u200b', '·').split('\n')
+    assert.match(bodies()[0] ?? '', /^<!-- doorward:/)
+    assert.deepEqual(lines, [
+      '/·approve',
+      `f·ixes ${server.origin}/a/b/issues/1 ![x]·(https:·//evil.example/?d=1) `,
+      `see ${server.origin}/a/b`,
+    ])
+  })
+
+  it('keeps links of the hosts that the rule allows', async () => {
+    const { deliver } = deliverWith(
+      { github: { api_url: `${server.origin}/api/v3/` } },
+      { tokens: { github: ['gho_first'] } },
+    )
+    const text = '[x](https://docs.example.com/?a=1) https://evil.example'
+    const publish = { allowedLinks: ['docs.example.com'] }
+    await deliver(resolveTargets([target]), makeReply(text, { publish }))
+    assert.match(bodies()[0] ?? '', /\n\[x\]\(https:\/\/docs\.example\.com\/\?a=1\) https:\u200b\//)
+  })
+
   it('looks for its comment before it sends it again, and finds an earlier one', async () => {
     let arrived = ''
     server.next(

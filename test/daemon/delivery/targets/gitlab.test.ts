@@ -95,12 +95,12 @@ describe('delivery to GitLab', () => {
     const [, ...lines] = (bodies()[0] ?? '').split('\n')
     assert.deepEqual(lines, [
       'Thanks @\u200bocto and @\u200b_x, see #\u200b1 and !\u200b2:',
-      '\u200b/merge',
-      '  \u200b/close ',
-      '\u200b/assign @\u200bme',
+      '/\u200bmerge',
+      '  /\u200bclose ',
+      '/\u200bassign @\u200bme',
       '/usr/bin/env',
       '```',
-      '\u200b/approve',
+      '/\u200bapprove',
       '```',
     ])
   })
