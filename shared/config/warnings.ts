@@ -11,6 +11,7 @@ import {
   canReadLogin,
   describeReach,
   describeWriting,
+  getNetworkMode,
   runsProgram,
   wantsSandbox,
 } from '../agents/tools.ts'
@@ -181,7 +182,8 @@ const riskWarning = (path: string, rule: Rule, bare: ReadonlySet<string>): Warni
   const { acceptsRisk, agentName, agent, prompt, targets, workspace } = rule
   const hasEventText = pathsIn(prompt).length > 0 || workspace !== undefined
   const sent = targets.filter(({ kind }) => (sentKinds as readonly string[]).includes(kind))
-  if (acceptsRisk || !hasEventText || sent.length === 0) return []
+  if (acceptsRisk || !hasEventText) return []
+  if (sent.length === 0) return networkRisk(path, rule)
   const where = sent.map(({ text }) => text).join(', ')
   const gives = `webhook ${path} gives text that strangers can write to agent ${agentName}, which may`
   const sends = `and sends its answer out of this machine (${where})`
@@ -208,6 +210,17 @@ const riskWarning = (path: string, rule: Rule, bare: ReadonlySet<string>): Warni
     'dangerous-combination',
     `${gives} read files of yours, as it is in no sandbox (${reach}), ${sends}: the author of that text can make the agent send out what it finds`,
     `give the agent a sandbox (sandbox: required), or take ${reach} from it, ${otherwise}`,
+  )
+}
+
+/** An agent that runs programs reaches other machines without a target, unless its network is limited. */
+const networkRisk = (path: string, { agentName, agent }: Rule): Warning[] => {
+  const permission = describePermission(agent)
+  if (permission === undefined || !runsProgram(agent) || getNetworkMode(agent) !== 'open') return []
+  return warn(
+    'dangerous-combination',
+    `webhook ${path} gives text that strangers can write to agent ${agentName}, which may change files or run programs on its own (${permission}) and reaches every host of the network: the author of that text can make the agent send out what it finds, also where its answer stays here`,
+    `write ${agent.kind === 'command' ? 'network: { allow: [hosts] }' : 'network: model'} for the agent, or take ${permission} from it; accept_risk: true in the webhook silences this`,
   )
 }
 

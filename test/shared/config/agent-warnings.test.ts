@@ -40,11 +40,30 @@ describe('the warnings of a configuration', () => {
     for (const [agent, webhook] of [
       ['kind: gemini', `${prompt}, ${leaves}`],
       [yolo, `prompt_template: "look", ${leaves}`],
-      [yolo, `${prompt}, deliver_to: [log, "notify:desktop", "file:a.md"]`],
+      [`${yolo}, network: model`, `${prompt}, deliver_to: [log, "notify:desktop", "file:a.md"]`],
+      [yolo, `${prompt}, deliver_to: log, accept_risk: true`],
+      [yolo, `prompt_template: "look", deliver_to: log`],
+      ['kind: claude, tools: write, cwd: /srv/shop', `${prompt}, deliver_to: log`],
       [yolo, `${prompt}, ${leaves}, accept_risk: true`],
       [yolo, `${prompt}, ${leaves}, enabled: false`],
     ] as const)
       assert.deepEqual(warnings(agent, webhook), [])
+  })
+
+  it('name one that runs programs and reaches every host, also where you see each answer first', () => {
+    for (const webhook of [
+      `${prompt}, deliver_to: log`,
+      `${prompt}, ${leaves}, approve: true`,
+      `${prompt}, ${leaves}, dry_run: true`,
+    ]) {
+      const [risk, second] = warnings(yolo, webhook)
+      assert.equal(risk?.code, 'dangerous-combination', webhook)
+      assert.match(risk?.detail ?? '', /\(--yolo\) and reaches every host of the network/)
+      assert.match(risk?.hint ?? '', /^write network: model for the agent/)
+      assert.equal(second, undefined)
+    }
+    for (const closed of ['network: model', 'network: off', 'network: { allow: [a.example] }'])
+      assert.deepEqual(warnings(`${yolo}, ${closed}`, `${prompt}, ${leaves}, approve: true`), [])
   })
 
   describe('of an agent that reads text of strangers and answers outside', () => {
