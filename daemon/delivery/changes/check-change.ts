@@ -39,15 +39,32 @@ const kinds: readonly (readonly [why: string, isOne: (file: FileChange) => boole
     'runs with the secrets of the repository',
     isAt(/^\.github\/(workflows|actions)(\/(?!.*\.md$)|$)/),
   ],
-  ['says whose review is needed', isAt(/^(\.github\/|docs\/)?codeowners$/)],
+  // docs.github.com and docs.gitlab.com, "Code owners".
+  ['says whose review is needed', isAt(/^(\.github\/|\.gitlab\/|docs\/)?codeowners$/)],
   ['sets up GitHub', isAt(/^\.github(\/(?!.*\.md$)|$)/)],
-  ['runs with the secrets of the repository', isAt(/^\.gitlab-ci\.yml$|^\.circleci(\/|$)/)],
+  // docs.gitlab.com/ci/yaml (also what it includes), circleci.com, docs.gitea.com, forgejo.org, woodpecker-ci.org,
+  // jenkins.io, learn.microsoft.com/azure/devops, travis-ci.com, buildkite.com, drone.io, appveyor.com,
+  // support.atlassian.com (Bitbucket), cloud.google.com/build and runatlantis.io: by the name that each reads.
+  [
+    'runs with the secrets of the repository',
+    isAt(
+      /^\.gitlab-ci\.yml$|^\.(gitlab|circleci|gitea|forgejo|woodpecker|buildkite)(\/(?!.*\.md$)|$)|^(jenkinsfile|atlantis\.yaml|\.?appveyor\.yml|azure-pipelines\.ya?ml|bitbucket-pipelines\.yml|cloudbuild\.(ya?ml|json)|\.(travis|drone|woodpecker)\.ya?ml)$/,
+    ),
+  ],
+  // docs.github.com/code-security/dependabot, docs.renovatebot.com, docs.mergify.com: they merge by what it says.
   ['sets up Dependabot', isAt(/(^|\/)dependabot\.ya?ml$/)],
+  [
+    'sets up a bot that merges',
+    isAt(
+      /^(\.gitlab\/)?(renovate\.json5?|\.renovaterc(\.json5?)?)$|^\.?(mergify\.yml|bors\.toml)$|^\.mergify(\/|$)/,
+    ),
+  ],
   ['says where submodules come from', isAt(/^\.gitmodules$/)],
   [
     'runs on the machines of developers',
     isAt(
-      /(^|\/)(\.husky|\.githooks)(\/|$)|(^|\/)\.?lefthook(-local)?\.(ya?ml|toml|json)$|(^|\/)\.pre-commit-config\.ya?ml$/,
+      // code.visualstudio.com (tasks that run when a folder is opened), containers.dev, direnv.net.
+      /(^|\/)(\.husky|\.githooks|\.devcontainer)(\/|$)|(^|\/)\.vscode\/tasks\.json$|(^|\/)\.(devcontainer\.json|envrc)$|(^|\/)\.?lefthook(-local)?\.(ya?ml|toml|json)$|(^|\/)\.pre-commit-config\.ya?ml$/,
     ),
   ],
   [

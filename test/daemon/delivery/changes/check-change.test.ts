@@ -78,6 +78,17 @@ describe('what an agent changed', () => {
     'lefthook.yml',
     '.lefthook-local.yml',
     '.pre-commit-config.yaml',
+    '.gitlab/CODEOWNERS',
+    '.gitlab/ci/build.yml',
+    '.forgejo/workflows/ci.yaml',
+    'Jenkinsfile',
+    '.travis.yml',
+    'atlantis.yaml',
+    '.mergify.yml',
+    'renovate.json',
+    '.devcontainer/devcontainer.json',
+    '.vscode/tasks.json',
+    'web/.envrc',
   ])
     it(`may not be ${path}, unless its rule names it`, async () => {
       assert.ok((await check([[path, 'x']])).includes(`allow: ${path} (`))
