@@ -309,7 +309,19 @@ const createKeys = () => ({ remoteKeys: new RemoteKeys(fetchText), testKeys: new
 
 /** What the pipeline of deliveries needs. */
 const toPipelineParts = (
-  { home, memory, payloads, intake, live, learners, refusals, loopGuard, spending, log }: Services,
+  {
+    home,
+    memory,
+    payloads,
+    approvals,
+    intake,
+    live,
+    learners,
+    refusals,
+    loopGuard,
+    spending,
+    log,
+  }: Services,
   keys: Pick<PipelineParts, 'remoteKeys' | 'testKeys'>,
 ): PipelineParts => {
   const { events, deliveries, eventNames, rateLimits, budgets, groups } = memory
@@ -331,6 +343,7 @@ const toPipelineParts = (
       events,
       deliveries,
       runAgain: (id) => runEventAgain(id, live.current(), { events, deliveries, payloads }),
+      approvals,
     }),
     log,
     refusals,

@@ -42,6 +42,7 @@ export const findStatusAttention = (status: Status): Attention[] => {
       action: getFix(problem),
     }))
   return [
+    ...approvalAttention(status),
     ...problems.filter(({ urgent }) => urgent),
     ...logins.map((provider) => ({
       text: `${providerTitle(provider)}: log in again`,
@@ -52,6 +53,13 @@ export const findStatusAttention = (status: Status): Attention[] => {
     ...problems.filter(({ urgent }) => !urgent),
   ]
 }
+
+const approvalAttention = ({ approvals = [] }: Status): Attention[] =>
+  approvals.map((event) => ({
+    text: `Waits for you: ${describeWhat(event)}`,
+    urgent: true,
+    action: { do: 'show-event', id: event.id },
+  }))
 
 const failedRunAttention = (status: Status): Attention[] => {
   // An older daemon sends only the newest events, among which the last run may be missing.

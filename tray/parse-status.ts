@@ -104,7 +104,7 @@ const listIfAny =
 
 const parseTarget = object<TargetResult>(['target'], {
   target: text,
-  state: or(oneOf<TargetResult['state']>(['done', 'failed']), 'waiting'),
+  state: or(oneOf<TargetResult['state']>(['done', 'failed', 'previewed']), 'waiting'),
   attempts: count,
   code: text,
   detail: text,
@@ -122,6 +122,17 @@ const parseLink = object<NonNullable<EventRecord['links']>[number]>(['target', '
   target: text,
   what: text,
   url: name,
+})
+
+const parseApproval = object<NonNullable<EventRecord['approval']>>(['state'], {
+  state: oneOf(['waiting', 'approved', 'declined', 'expired']),
+  digest: or(text, ''),
+  askedAt: or(text, ''),
+  expiresAt: or(text, ''),
+  asked: list(text, 20),
+  by: text,
+  where: text,
+  remark: text,
 })
 
 const parseEvent = object<EventRecord>(['id', 'receivedAt'], {
@@ -145,6 +156,7 @@ const parseEvent = object<EventRecord>(['id', 'receivedAt'], {
   durations: object([], { queuedMs: number, agentMs: number, deliverMs: number }),
   targets: list(parseTarget, 100),
   links: listIfAny(parseLink, 100),
+  approval: parseApproval,
   resultPreview: text,
 })
 
@@ -244,6 +256,7 @@ export const readStatus = object<Status>(['version', 'queue'], {
   tokens: list(parseToken, 200),
   webhooks: list(parseWebhook, 2000),
   events: list(parseEvent, 100),
+  approvals: listIfAny(parseEvent, 100),
   lastRun: parseEvent,
   problems: list(parseProblem, 200),
 })

@@ -63,6 +63,8 @@ export type ConfigFile =
 export type Action =
   | { readonly do: 'login' | 'logout'; readonly provider: string }
   | { readonly do: 'show-event' | 'retry-event' | 'run-event-again'; readonly id: string }
+  /** Answers for an event that waits for an approval. */
+  | { readonly do: 'approve-event' | 'reject-event'; readonly id: string }
   /** Opens what an event has made or is about; its own page where that cannot be opened. */
   | { readonly do: 'open-page'; readonly id: string; readonly url: string }
   | { readonly do: 'set-notifications' | 'set-start-at-login'; readonly on: boolean }
@@ -92,6 +94,9 @@ export const toActionKey = (action: Action): string => {
     case 'login':
     case 'logout':
       return `account ${action.provider}`
+    case 'approve-event':
+    case 'reject-event':
+      return `answer ${action.id}`
     case 'show-event':
     case 'retry-event':
     case 'run-event-again':

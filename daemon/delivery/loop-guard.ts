@@ -32,8 +32,7 @@ export const createLoopGuard = (marks: CommentMarks, messages: OwnMessages): Loo
     const action = textAt(payload, 'action')
     const isOurs =
       action === 'rerequested' ||
-      (action === 'requested_action' &&
-        textAt(payload, 'requested_action', 'identifier') === 'run-again')
+      (action === 'requested_action' && isButton(textAt(payload, 'requested_action', 'identifier')))
     return isOurs ? marks.readCheck(payload)?.eventId : undefined
   },
   posted: () => messages.posted(),
@@ -292,3 +291,7 @@ export const createCommentMarks = (apiToken: string): CommentMarks => {
     },
   }
 }
+
+/** Those of `signs/check.ts`: to run again, to send and to decline. */
+const isButton = (identifier: string | undefined): boolean =>
+  identifier === 'run-again' || /^(?:send|decline) [0-9a-f]{12}$/.test(identifier ?? '')

@@ -19,7 +19,8 @@ type Link = {
 }
 
 /** The action of a button on the event of its page. */
-export type ButtonAction = 'retry' | 'runAgain' | 'cancel'
+export type ButtonAction =
+  'retry' | 'runAgain' | 'cancel' | 'approve' | 'reject' | 'again' | 'deliver'
 
 type OpenPage = Link & { readonly key: string }
 

@@ -13,6 +13,7 @@ import {
 import { isSafeToOpen } from '../../shared/net.ts'
 import { formatDuration, formatLocalTime, toPlainLine, toPlainText } from '../../shared/text.ts'
 import { isFinal } from '../events/event-record.ts'
+import { parseAnswer } from '../delivery/format/review.ts'
 import { escapeHtml, loadPage, type RenderedPage } from '../http/body.ts'
 import type { ButtonAction } from './links.ts'
 
@@ -22,6 +23,17 @@ type EventView = {
   readonly notice?: string | undefined
   /** The target of the button, for an event that has one. */
   readonly buttonPath?: string | undefined
+  /** The targets of the forms of an event that waits for an approval, or was a dry run. */
+  readonly formPaths?: Partial<Record<FormAction, string>> | undefined
+}
+
+/** The answers of an owner. */
+export type FormAction = 'approve' | 'reject' | 'again' | 'deliver'
+
+export const getForms = ({ state, targets }: EventDetail): readonly FormAction[] => {
+  if (state === 'waiting') return ['approve', 'reject', 'again']
+  const isDryRun = state === 'done' && targets.some((target) => target.state === 'previewed')
+  return isDryRun ? ['deliver'] : []
 }
 
 /** Cancels an event that is not final; runs one again whose prompt is in memory. */
@@ -42,6 +54,7 @@ const renderContent = (view: EventView): Markup => {
     ${renderHead(event)}
     ${view.notice === undefined ? undefined : markup`<p class="notice" role="status">${view.notice}</p>`}
     ${renderReason(view)}
+    ${renderForms(view)}
     ${renderButton(view)}
     ${event.kind === 'webhook' ? renderStages(event) : undefined}
     ${renderTargets(event)}
@@ -108,6 +121,32 @@ const renderButton = ({ event, buttonPath }: EventView): Markup | undefined => {
 const renderForm = (path: string, label: string): Markup =>
   markup`<form method="post" action="${path}"><button>${label}</button></form>`
 
+const renderForms = ({ event, formPaths: paths = {} }: EventView): Markup | undefined => {
+  const { approve, reject, again, deliver } = paths
+  if (deliver !== undefined) return renderForm(deliver, 'Send it after all')
+  if (approve === undefined || reject === undefined || again === undefined) return undefined
+  const { comments } = parseAnswer(event.result ?? '')
+  const boxes = comments.map(
+    ({ path, line, body }, place) => markup`
+        <p><label><input type="checkbox" name="with" value="${place}" checked> <code><bdi>${toShownLine(path)}</bdi></code>${
+          line === undefined ? undefined : ` line ${line}`
+        }<br><span class="lines" dir="auto">${toPlainText(body.slice(0, 2000))}</span></label></p>`,
+  )
+  return markup`
+    <section class="reason">
+      <h2>Send this?</h2>
+      <form method="post" action="${approve}">
+        <input type="hidden" name="comments" value="${comments.length}">${boxes}
+        <button>Send</button>
+      </form>
+      ${renderForm(reject, 'Do not send')}
+      <form method="post" action="${again}">
+        <p><label>Or run the agent again, with your words:<br><textarea name="remark" rows="3" cols="60" maxlength="4000" required></textarea></label></p>
+        <button>Run again</button>
+      </form>
+    </section>`
+}
+
 const explainNoRetry = ({ kind, state, prompt }: EventDetail): Markup | undefined =>
   kind === 'webhook' && (state === 'failed' || state === 'dropped') && prompt === undefined
     ? markup`<p class="soft">The prompt is no longer in memory. To run the event again, have its sender deliver it again.</p>`
@@ -118,14 +157,14 @@ const renderTargets = (event: EventDetail): Markup | undefined =>
     ? undefined
     : markup`
     <section>
-      <h2>Delivered to</h2>
+      <h2>${event.state === 'waiting' ? 'Would be sent to' : 'Delivered to'}</h2>
       <ul class="targets">${event.targets.map((target) => renderTarget(target, describeTargetState(event, target)))}</ul>
       ${event.links?.map(({ what, url }) => markup`<p>${renderLink(isSafeToOpen(url) ? what : `${what}: ${url}`, url)}</p>`)}
       ${event.outputs?.map((output) => markup`<p class="soft lines" dir="auto">${toPlainText(describeOutput(output))}</p>`)}
     </section>`
 
 const renderTarget = (
-  { target, state, attempts, code, detail }: TargetResult,
+  { target, state, attempts, code, detail, preview }: TargetResult,
   word: string,
 ): Markup => markup`
         <li data-state="${state}"><span class="dot" aria-hidden="true"></span>
@@ -135,6 +174,10 @@ const renderTarget = (
             detail === undefined
               ? undefined
               : markup`<br><span class="lines" dir="auto">${toPlainText(detail.slice(0, 2000))}</span>`
+          }${
+            preview === undefined
+              ? undefined
+              : markup`<details><summary>What it gets</summary><pre dir="auto">\n${toShownText(preview).text}</pre></details>`
           }</span></li>`
 
 const renderAnswer = (event: EventDetail): Markup | undefined => {
@@ -286,9 +329,11 @@ export const loadEventPage = (): RenderEvent => {
       state: event.state,
       content: renderContent(view).html,
       // Up to one second, browsers replace the page in the history instead of adding one.
-      refresh: isFinal(event.state)
-        ? ''
-        : markup`<meta http-equiv="refresh" content="1; url=${refreshPath}" />`.html,
+      // A person may be writing a remark.
+      refresh:
+        isFinal(event.state) || event.state === 'waiting'
+          ? ''
+          : markup`<meta http-equiv="refresh" content="1; url=${refreshPath}" />`.html,
     })
   }
 }

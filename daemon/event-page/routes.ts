@@ -1,7 +1,13 @@
 import { createHash } from 'node:crypto'
 import type { Router } from '@koa/router'
 import type { Context, Middleware } from 'koa'
-import type { EventDetail, EventLink, EventRecord } from '../../shared/api/api.ts'
+import { z } from 'zod'
+import {
+  againSchema,
+  type EventDetail,
+  type EventLink,
+  type EventRecord,
+} from '../../shared/api/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { isOtherUser, userOfPeer } from '../../shared/network/tcp-table.ts'
 import type { EventStore } from '../events/event-store.ts'
@@ -18,8 +24,8 @@ import {
   otherUser,
   whyNotAPerson,
 } from './error-pages.ts'
-import { type EventLinks, keySeconds } from './links.ts'
-import { getButton, loadEventPage } from './page.ts'
+import { type ButtonAction, type EventLinks, keySeconds } from './links.ts'
+import { getButton, getForms, loadEventPage } from './page.ts'
 
 /*
  * The page of one event, as a browser requests it, without the bearer token:
@@ -104,20 +110,55 @@ class EventPage {
     const buttonPath = action && pagePath(links.issueButton(eventId, action))
     // For this secret path only: browsers send cookies to all ports of a host.
     ctx.cookies.set(cookieName, key, { path, maxAge: keySeconds * 1000, sameSite: 'strict' })
-    const html = this.#renderEvent({ event, notice, buttonPath }, `${path}?seen=${toDigest(event)}`)
+    const formPaths = Object.fromEntries(
+      getForms(event).map((form) => [form, pagePath(links.issueButton(eventId, form))]),
+    )
+    const html = this.#renderEvent(
+      { event, notice, buttonPath, formPaths },
+      `${path}?seen=${toDigest(event)}`,
+    )
     // Browsers send no origin with the form under a stricter referrer policy.
     return respond(ctx, 200, 'same-origin', html)
   }
 
-  #press(ctx: Context, code: string): void {
+  async #press(ctx: Context, code: string): Promise<void> {
     const { links } = this.#parts
     const button = links.takeButton(code)
     if (!button) return this.#refuse(ctx, linkExpired)
     const { eventId, action, isFirst } = button
-    const notice = isFirst ? toNotice(() => this.#parts[action](eventId), done[action]) : undefined
+    const fields = new URLSearchParams(await readForm(ctx))
+    const act = async () => this.#act(action, eventId, fields)
+    const notice = isFirst ? await toNotice(act, done[action]) : undefined
     const link = links.issue({ eventId, ...(notice !== undefined && { notice }) })
     ctx.set('Location', pagePath(link.code))
     return respond(ctx, 303, 'no-referrer')
+  }
+
+  async #act(action: ButtonAction, id: string, fields: URLSearchParams): Promise<EventRecord> {
+    const { approvals } = this.#parts
+    const by = { by: 'owner', where: 'page' }
+    switch (action) {
+      case 'retry':
+      case 'runAgain':
+      case 'cancel':
+        return this.#parts[action](id)
+      case 'approve': {
+        const kept = new Set(fields.getAll('with').map(Number))
+        const count = Math.min(Number(fields.get('comments')) || 0, 1000)
+        const without = [...Array(count).keys()].filter((place) => !kept.has(place))
+        return approvals.approve(id, by, without)
+      }
+      case 'reject':
+        return approvals.reject(id, by)
+      case 'again': {
+        const { remark } = againSchema
+          .pick({ remark: true })
+          .parse({ remark: fields.get('remark') })
+        return approvals.again(id, by, remark)
+      }
+      case 'deliver':
+        return approvals.deliver(id)
+    }
   }
 
   #refuse(ctx: Context, { status, page }: ErrorPage): void {
@@ -158,17 +199,35 @@ const toAbortSignal = (ctx: Context, limitMs: number): AbortSignal => {
   return controller.signal
 }
 
+const maxFormBytes = 64 * 1024
+
+/** The fields of a form; none of them is longer than a remark. */
+const readForm = async (ctx: Context): Promise<string> => {
+  let text = ''
+  for await (const chunk of ctx.req) {
+    text += String(chunk)
+    if (text.length > maxFormBytes)
+      throw new DoorwardError('body-too-large', `the form is larger than ${maxFormBytes} bytes`)
+  }
+  return text
+}
+
 const done = {
   retry: 'The event runs again.',
   runAgain: 'The event runs again.',
   cancel: 'The event is being cancelled.',
+  approve: 'It is being sent.',
+  reject: 'Nothing is sent.',
+  again: 'The agent runs again, with your words.',
+  deliver: 'It is being sent.',
 } as const
 
-const toNotice = (run: () => void, doneText: string): string => {
+const toNotice = async (run: () => Promise<unknown>, doneText: string): Promise<string> => {
   try {
-    run()
+    await run()
     return doneText
   } catch (error) {
+    if (error instanceof z.ZodError) return 'a remark has 1 to 4000 characters'
     if (!(error instanceof DoorwardError)) throw error
     const { message, hint } = error
     return hint === undefined ? message : `${message} (${hint})`

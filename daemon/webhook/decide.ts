@@ -86,7 +86,7 @@ const askPressed: Question = ({ webhook, payload, key }, { loopGuard, deliveries
   const before = key && deliveries.eventFor(key, nowMs)
   if (before !== undefined)
     return { kind: 'duplicate', detail: `the same delivery as ${before}`, of: [before] }
-  return { kind: 'pressed', detail: `it runs ${event} again`, event }
+  return { kind: 'pressed', detail: `a button of ${event} was pressed`, event }
 }
 
 const questions: readonly Question[] = [askCaughtUp, askHandshake, askPressed, askOwn]

@@ -126,6 +126,8 @@ const approvalSchema = z.strictObject({
   digest: z.string(),
   askedAt: z.iso.datetime(),
   expiresAt: z.iso.datetime(),
+  /** `approve.by` of the rule. */
+  asked: z.array(z.string()),
   /** `owner`, or the id of a person at `where`. */
   by: z.string().optional(),
   /** `cli`, `page`, `desktop`, `api`, `check`, or a chat such as `slack:#ops`. */

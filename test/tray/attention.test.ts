@@ -32,6 +32,17 @@ describe('what needs the user', () => {
     assert.deepEqual(textOf(eventWith({ state: 'accepted' })), [])
   })
 
+  it('names each answer that waits for an approval', () => {
+    const waiting = eventWith({ id: 'evt_3', state: 'waiting' })
+    assert.deepEqual(findStatusAttention(statusWith({ approvals: [waiting] })), [
+      {
+        text: 'Waits for you: /github',
+        urgent: true,
+        action: { do: 'show-event', id: 'evt_3' },
+      },
+    ])
+  })
+
   it('does not ask for a login that refreshes automatically', () => {
     const token = {
       provider: 'google',

@@ -140,6 +140,13 @@ export class ActionRunner {
           client.post(`/events/${encodeURIComponent(action.id)}/retry${query}`),
         )
       }
+      case 'approve-event':
+      case 'reject-event': {
+        const answer = action.do === 'approve-event' ? 'approve' : 'reject'
+        return withDaemon(home, (client) =>
+          client.post(`/events/${encodeURIComponent(action.id)}/${answer}`, { where: 'desktop' }),
+        )
+      }
       case 'show-missed':
         return withDaemon(home, (client) => showMissed(client, show))
       case 'run-missed':

@@ -54,6 +54,8 @@ export const createAnnouncer = ({
 
   return {
     event: (event) => {
+      // Someone has answered, here or elsewhere.
+      if (event.approval && event.state !== 'waiting') close(`event ${event.id}`)
       const note = toNote(event, isOn())
       const key = toKey(event)
       if (!note || seen.has(key)) return

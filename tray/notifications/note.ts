@@ -32,6 +32,9 @@ export const toNote = (event: EventRecord, isOn: boolean): Note | undefined => {
   if (event.kind !== 'webhook' || event.code === 'event-cancelled') return undefined
   const onDesktop = event.targets.find(({ target }) => target === 'notify:desktop')
   const isAnswered = onDesktop ? onDesktop.state === 'done' : isOn
+  // A question is asked whatever the setting is: nothing is sent without an answer.
+  if (event.state === 'waiting')
+    return event.approval?.asked.includes('desktop') ? toQuestion(event) : undefined
   const answer = isAnswered ? (event.resultPreview ?? '') : ''
   const name = describeWhat(event)
   const key = `event ${event.id}`
@@ -50,6 +53,28 @@ export const toNote = (event: EventRecord, isOn: boolean): Note | undefined => {
   return { subject: name, body: toBody(answer), isRun: true, key, buttons: openButtons(event) }
 }
 
+/** Asks whether an answer may leave, with its first lines. */
+const toQuestion = (event: EventRecord): Note => {
+  const { id, targets, resultPreview = '' } = event
+  const where = targets.map(({ target }) => target).join(', ')
+  return {
+    subject: `${describeWhat(event)}: send the answer?`,
+    body: toBody([`To ${where}`, resultPreview].join('\n')),
+    // It stays as long as a failure, as it asks for a decision.
+    failure: true,
+    key: `event ${id}`,
+    buttons: [{ label: 'Look', action: { do: 'show-event', id } }, ...answerButtons(event)],
+  }
+}
+
+const answerButtons = ({ id, state }: EventRecord): NoteButton[] =>
+  state === 'waiting'
+    ? [
+        { label: 'Send', action: { do: 'approve-event', id } },
+        { label: 'Do not send', action: { do: 'reject-event', id } },
+      ]
+    : []
+
 /** The note for an event that was clicked: its result, or else its state. */
 export const toResultNote = (event: EventDetail): Note => {
   const result = event.result ?? event.resultPreview
@@ -59,7 +84,7 @@ export const toResultNote = (event: EventDetail): Note => {
     body: toBody([failed ? describeReason(event) : '', result ?? ''].filter(Boolean).join('\n')),
     ...(failed ? { failure: true } : {}),
     key: `event ${event.id}`,
-    buttons: [...openButtons(event), ...retry(event), ...runAgain(event)],
+    buttons: [...openButtons(event), ...answerButtons(event), ...retry(event), ...runAgain(event)],
   }
 }
 
@@ -119,7 +144,8 @@ export const toBody = (text: string): string => {
 }
 
 /** Differs for each attempt of an event, but not for a record that is sent again after a reconnect. */
-export const toKey = (event: EventRecord): string => `${event.id} ${event.attempts} ${event.state}`
+export const toKey = ({ id, attempts, state, approval }: EventRecord): string =>
+  `${id} ${attempts} ${state} ${approval?.digest ?? ''}`
 
 /** The note for an action that failed: what, why, and how to fix it. */
 export const toFailureNote = (action: Action, error: unknown): Note => ({
@@ -151,6 +177,9 @@ const subjectFor = (action: Action): string => {
     case 'retry-event':
     case 'run-event-again':
       return 'the event was not retried'
+    case 'approve-event':
+    case 'reject-event':
+      return 'your answer does not count'
     case 'run-missed':
     case 'skip-missed':
       return 'the missed deliveries were left as they are'

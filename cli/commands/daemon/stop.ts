@@ -39,7 +39,9 @@ export const stopRunning = async (context: Context): Promise<number | undefined>
     if (queue.running + queue.waiting > 0)
       terminal.say(`waiting for ${queue.running} running and ${queue.waiting} waiting events`)
     if (approvals.length > 0)
-      terminal.say(`lost with the stop: ${approvals.length} answers that wait for an approval`)
+      terminal.say(
+        `lost with the stop: ${approvals.length} ${approvals.length === 1 ? 'answer that waits' : 'answers that wait'} for an approval`,
+      )
     await waitForProcessExit(pid, { pause: async (ms) => pause(ms, signal) })
   } catch (error) {
     if (!(await hasExited(error, pid))) throw error

@@ -111,6 +111,7 @@ export const createHoldBack = (parts: HoldBackParts): HoldBack => {
           digest,
           askedAt: new Date(now).toISOString(),
           expiresAt: new Date(now + (approve?.timeoutMs ?? 0)).toISOString(),
+          asked: [...(approve?.by ?? [])],
           ...(event.remark !== undefined && { remark: event.remark }),
         },
       }

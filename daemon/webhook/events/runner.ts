@@ -97,6 +97,8 @@ export const createRunEvent = (parts: RunEventParts): RunEvent => {
       const { state = 'dropped' } = events.record(id) ?? {}
       if (state === 'queued') join(id, event)
       if (!isFinal(state)) signs.begin(id, event)
+      // A quick agent has answered before.
+      showWaiting(id, parts)
     } catch {
       // It is asked again when it runs, and ends so.
     } finally {
@@ -266,6 +268,7 @@ const createToJob = (
       kept.keep(id, { ...latest, leaving, payload: undefined, coalesced: undefined })
       change(outcome)
       isOver = true
+      showWaiting(id, parts)
       log.info({ event: id, ...toPlace(event), state: outcome.state }, 'event')
     }
 
@@ -342,6 +345,17 @@ const createToJob = (
       },
     }
   }
+}
+
+/** Shows at its check that an event waits for an approval, where that is asked there. */
+const showWaiting = (
+  id: string,
+  { events, kept, signs }: Pick<RunEventParts, 'events' | 'kept' | 'signs'>,
+): void => {
+  const { state, approval } = events.record(id) ?? {}
+  const { by = [], who } = kept.get(id)?.leaving?.approve ?? {}
+  if (state === 'waiting' && approval && by.includes('check'))
+    signs.wait(id, approval.digest, who?.github !== undefined)
 }
 
 const addNote = (outcome: EventChanges, note: string | undefined): EventChanges =>

@@ -49,7 +49,30 @@ export type CheckState = {
   /** One sentence. */
   readonly title?: string | undefined
   readonly links?: EventRecord['links']
+  /** The buttons, in place of that to run again. */
+  readonly actions?: readonly (typeof runAgain)[]
 }
+
+/** An answer that waits; the identifiers name it, so that a press is for no later one. */
+export const toWaiting = (digest: string, hasButtons: boolean): CheckState => ({
+  status: 'completed',
+  conclusion: 'action_required',
+  title: 'The answer waits for an approval.',
+  actions: hasButtons
+    ? [
+        {
+          label: 'Send',
+          description: 'Send the answer of the agent',
+          identifier: `send ${digest.slice(0, 12)}`,
+        },
+        {
+          label: 'Do not send',
+          description: 'Drop the answer of the agent',
+          identifier: `decline ${digest.slice(0, 12)}`,
+        },
+      ]
+    : [],
+})
 
 /** Both throw `DeliveryError`, or why there is no token. */
 export type Checks = {
@@ -83,14 +106,17 @@ export const createChecks = (
         async (request) => request(`/repos/${repository}${path}`, more),
       )
   }
-  const toBody = (eventId: string, { status, conclusion, title, links = [] }: CheckState) => {
+  const toBody = (
+    eventId: string,
+    { status, conclusion, title, links = [], actions = [runAgain] }: CheckState,
+  ) => {
     const lines = links.map(({ what, url }) => `- [${what}](${url})`)
     const summary = title === undefined ? '' : [title, ...lines].join('\n')
     const page = links.find(({ url }) => url.startsWith('https://'))
     return {
       external_id: marks.markFor(eventId, 1, summary),
       status,
-      ...(conclusion !== undefined && { conclusion, actions: [runAgain] }),
+      ...(conclusion !== undefined && { conclusion, actions }),
       ...(title !== undefined && { output: { title, summary } }),
       ...(page && { details_url: page.url }),
     }
@@ -135,6 +161,8 @@ const toEnding = (
     return [parseAnswer(answer ?? '').conclusion ?? 'neutral', 'The agent has answered.']
   const known = endings[code]
   if (known) return known
+  if (state === 'declined') return ['cancelled', 'The answer was not approved.']
+  if (state === 'expired') return ['cancelled', 'No one approved the answer in time.']
   if (state !== 'failed') return ['cancelled', 'It did not run.']
   return stage === 'deliver'
     ? ['failure', 'The answer of the agent could not be delivered.']
@@ -143,6 +171,7 @@ const toEnding = (
 
 const endings: Readonly<Record<string, Ending>> = {
   superseded: ['cancelled', 'A newer event replaced it.'],
+  'approval-mismatch': ['cancelled', 'The answer was not sent, as its rule has changed.'],
   'event-cancelled': ['cancelled', 'It was cancelled.'],
   'paths-unmatched': ['skipped', 'No changed file is one that it is for.'],
   'over-budget': ['skipped', 'It has run as often as it may for now.'],

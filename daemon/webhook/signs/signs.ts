@@ -2,7 +2,7 @@ import { DoorwardError } from '../../../shared/errors.ts'
 import type { LiveCheck } from '../../delivery/sender.ts'
 import type { AcceptedEvent } from '../events/accepted-event.ts'
 import type { Acknowledge } from './acknowledge.ts'
-import type { Checks, CheckRequest, CheckState } from './check.ts'
+import { type Checks, type CheckRequest, type CheckState, toWaiting } from './check.ts'
 
 /*
  * What people at the sender see of an event while it waits and runs. Best effort: what cannot be shown is a note
@@ -54,6 +54,11 @@ export class Signs {
   /** Shows again that an event goes on, where the process before a restart had shown it. */
   resume(id: string, event: AcceptedEvent): void {
     if (event.check && !this.#opened.has(id)) this.begin(id, { ...event, seen: undefined })
+  }
+
+  /** Its answer waits for an approval. */
+  wait(id: string, digest: string, hasButtons: boolean): void {
+    this.#update(id, toWaiting(digest, hasButtons))
   }
 
   /** Its agent runs. */

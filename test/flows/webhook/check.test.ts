@@ -19,6 +19,7 @@ const rules = `rules:
       - { name: verdict, on: push, agent: echo, prompt_template: "Fine.\\n\\n\`\`\`json\\n{\\"conclusion\\": \\"success\\"}\\n\`\`\`", deliver_to: 'github-check:{{event.repository.full_name}}@{{event.after}}' }
       - { name: once, on: workflow_run, agent: echo, prompt_template: x, max_runs: 1/day }
       - { name: late, on: check_suite, agent: echo, prompt_template: x, coalesce: { key: '{{event.check_suite.head_branch}}', quiet: 60s } }
+      - { name: asks, on: pull_request_review, agent: echo, prompt_template: 'Send this.', deliver_to: 'file:asked.md', approve: { by: [check], when: [file], who: { github: write } } }
       - { name: fails, on: issue_comment, agent: broken, prompt_template: 'secret words' }
 `
 
@@ -116,6 +117,50 @@ targets: { github: { api_url: "${github.apiUrl}" } }
     }
     assert.match((await refused()).detail ?? '', /^not run again: reader has the role read/)
     assert.equal(github.checks.checks.length, before)
+  })
+
+  it('asks for an approval by its buttons, of those with the role, for the answer that was shown', async () => {
+    const review = { id: 1, body: 'ok' }
+    const submitted = { action: 'submitted', review, pull_request: { number: 7, head: { sha } } }
+    const ask = async () => {
+      const place = github.checks.checks.length
+      await github.happen('checker', 'pull_request_review', {
+        repository: { full_name: 'acme/shop' },
+        sender: { login: 'ada', type: 'User' },
+        ...submitted,
+      })
+      for (;;) {
+        const check = github.checks.checks[place]
+        if (check?.states.at(-1) === 'action_required') return { place, check }
+        await daemon.client.get('/status')
+      }
+    }
+    const press = async (place: number, login: string, identifier = '') => {
+      const pressed = github.checks.pressed(300 + place, login, identifier)
+      await github.happen('checker', 'check_run', pressed)
+    }
+    const untilState = async (place: number, state: string) => {
+      while (github.checks.checks[place]?.states.at(-1) !== state)
+        await daemon.client.get('/status')
+    }
+    const { place, check } = await ask()
+    const [send, decline] = check.actions?.map(({ identifier }) => identifier) ?? []
+    await press(place, 'reader', send)
+    const refused = async (): Promise<EventRecord> => {
+      const [found] = await eventsOf()
+      return found?.code === undefined ? refused() : found
+    }
+    assert.match((await refused()).detail ?? '', /^the answer does not count: reader has the role/)
+    await press(place, 'ada', 'send 000000000000')
+    assert.match((await refused()).detail ?? '', /older answer/)
+    await press(place, 'ada', send)
+    await untilState(place, 'neutral')
+    const written = await readFile(join(daemon.home.root, 'asked.md'), 'utf8')
+    assert.equal(written.match(/Send this\./g)?.length, 1)
+    const second = await ask()
+    await press(second.place, 'ada', decline)
+    await press(second.place, 'ada', second.check.actions?.[1]?.identifier)
+    await untilState(second.place, 'cancelled')
   })
 
   it('is the one of the target github-check of its rule', async () => {

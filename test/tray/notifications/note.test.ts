@@ -19,6 +19,29 @@ const onDesktop = (state: 'waiting' | 'done' | 'failed') => [
 ]
 
 describe('toNote', () => {
+  it('asks whether an answer may leave, with both buttons, also with notifications off', () => {
+    const approval = {
+      state: 'waiting' as const,
+      digest: 'd',
+      askedAt: '2026-01-01T10:00:00.000Z',
+      expiresAt: '2026-01-02T10:00:00.000Z',
+      asked: ['desktop'],
+    }
+    const event = eventWith({ state: 'waiting', approval, resultPreview: 'well' })
+    const note = toNote(event, false)
+    assert.deepEqual(
+      note?.buttons?.map(({ label, action }) => [label, action.do]),
+      [
+        ['Look', 'show-event'],
+        ['Send', 'approve-event'],
+        ['Do not send', 'reject-event'],
+      ],
+    )
+    assert.match(note?.body ?? '', /well/)
+    const elsewhere = { ...approval, asked: ['slack:#ops'] }
+    assert.equal(toNote({ ...event, approval: elsewhere }, true), undefined)
+  })
+
   const cases: [
     what: string,
     event: Partial<EventRecord>,
