@@ -12,6 +12,7 @@ import { checkLogins, listNeededLogins, reachProviders } from './oauth/check.ts'
 import { checkMachines } from './queue/check.ts'
 import type { Hooks } from './sender-apis/hooks.ts'
 import type { StatusParts } from './status.ts'
+import { checkSources } from './sources/check.ts'
 import { checkTunnel } from './tunnel/check.ts'
 import { createKeyedMutex } from './util/concurrency.ts'
 import { createGit } from './workspace/git.ts'
@@ -74,6 +75,7 @@ const runChecks = async (parts: ChecksParts, online: boolean): Promise<Checks> =
       run('agents', async () => checkAgents(engine, home.root, parts.run, { signal, asking })),
       run('logins', logins),
       run('targets', targets),
+      run('sources', () => Promise.resolve(checkSources(parts.sources.list()))),
       run('tunnel', async () => checkTunnel(config, tunnel.status(), asking)),
       run('tunnel', async () => (online ? hooks.check(startedAt, signal) : [])),
     ])

@@ -300,6 +300,7 @@ const createSources = (services: Services): Sources => {
     run: services.run,
     homeFolder: home.root,
     offsetsFile: join(home.state, 'telegram.json'),
+    approvals: services.approvals,
     isServing: () => !succession.isHandingOver(),
   })
 }

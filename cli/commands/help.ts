@@ -118,6 +118,7 @@ export const helpTopics = {
   providers: 'an OAuth client of your own, at each provider',
   google: 'Google: a login, mail, tokens for programs',
   slack: 'Slack: its events, and answers in a channel',
+  telegram: 'Telegram: an agent that a bot of yours asks',
   'local-model': 'a model on your own machine',
   tokens: 'logins, and tokens for scripts, git and agents',
   networks: 'a proxy, and certificates of your own',

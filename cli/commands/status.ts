@@ -56,6 +56,7 @@ export const statusLines = (status: Status, now: Date, page: Page): string[] => 
   ...(status.broker && status.webhooks.length === 0
     ? []
     : section('Webhooks', webhookRows(status.webhooks, now, page), page)),
+  ...section('Sources', sourceRows(status, now, page), page),
   ...failures(status, now, page),
 ]
 
@@ -249,6 +250,27 @@ const webhookWords = (webhook: WebhookSummary, now: Date): string => {
     .flat()
     .join(', ')
 }
+
+/** `slack  connected since 10:04, last event 3 min ago: /webhook/slack` */
+const sourceRows = ({ sources = [] }: Status, now: Date, { columns, paint }: Page): string[] =>
+  sources.flatMap(({ kind, state, since, lastEventAt, ignored, webhooks }) => {
+    const words = [
+      since === undefined ? sourceStates[state] : `connected since ${moment(since, now)}`,
+      lastEventAt === undefined ? 'no event yet' : `last event ${ago(lastEventAt, now)}`,
+      ...(ignored === undefined ? [] : [`${ignored} of other people ignored`]),
+    ]
+    const paths = webhooks.length === 0 ? 'buttons of approvals' : webhooks.join(', ')
+    const mark = state === 'connected' ? paint('green', '✓') : paint('yellow', '!')
+    const text = `${words.join(', ')}: ${toPlainLine(paths)}`
+    return row(`${mark} ${kind}`, text, columns, 4, 2 + 'telegram'.length)
+  })
+
+const sourceStates = {
+  connecting: 'connecting',
+  connected: 'connected',
+  waiting: 'not connected, trying again',
+  failed: 'failed',
+} as const
 
 const hasFailed = ({ state }: EventRecord): boolean => state === 'failed' || state === 'dropped'
 

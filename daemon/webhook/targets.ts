@@ -22,6 +22,7 @@ import { findGithubReply } from '../delivery/targets/github/github.ts'
 import { findGitlabReply } from '../delivery/targets/gitlab/gitlab.ts'
 import { findJiraIssue } from '../delivery/targets/jira.ts'
 import { findLinearIssue } from '../delivery/targets/linear.ts'
+import { findTelegramReply } from '../delivery/targets/telegram.ts'
 import { findReplyAddress } from '../delivery/targets/slack-reply.ts'
 import { textOfValue, valueAt } from '../util/payload-path.ts'
 import type { EventScope } from './read-delivery.ts'
@@ -111,6 +112,7 @@ const findReply: Readonly<Record<ReplyKind, (event: unknown) => string>> = {
   github: findGithubReply,
   gitlab: findGitlabReply,
   slack: findReplyAddress,
+  telegram: findTelegramReply,
   jira: findJiraIssue,
   linear: findLinearIssue,
 }

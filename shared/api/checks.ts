@@ -21,6 +21,7 @@ export const checkGroups = [
   'tray',
   'autostart',
   'tunnel',
+  'sources',
 ] as const
 export type Group = (typeof checkGroups)[number]
 

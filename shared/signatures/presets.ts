@@ -71,7 +71,8 @@ const presets = {
     toleranceSeconds: 300,
     deliveryId: { headers: [], body: 'event_id' },
     handshake: 'slack',
-    event: { field: 'event.type' },
+    // Slack subscribes an app to message.im and message.channels, and sends both as message.
+    event: { field: 'event.type', action: 'event.channel_type' },
     source: 'https://docs.slack.dev/authentication/verifying-requests-from-slack',
   },
   'standard-webhooks': {

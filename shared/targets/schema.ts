@@ -78,7 +78,7 @@ const addresses = {
     isValid: isSlackAddress,
   },
   telegram: {
-    form: 'telegram:<chat id>, telegram:<chat id>/<topic>, telegram:@channel or telegram:@me',
+    form: 'telegram:<chat id>, telegram:<chat id>/<topic>, telegram:@channel, telegram:@me or telegram:reply',
     isValid: isTelegramAddress,
   },
   discord: { form: 'discord:<name>, a name of targets.discord', isValid: isEntryName },

@@ -82,7 +82,7 @@ export const replyKind = (target: Target): ReplyKind | undefined => {
   return replyKinds.find((kind) => kind === target.kind)
 }
 
-const replyKinds = ['github', 'gitlab', 'slack', 'jira', 'linear'] as const
+const replyKinds = ['github', 'gitlab', 'slack', 'telegram', 'jira', 'linear'] as const
 export type ReplyKind = (typeof replyKinds)[number]
 
 /** The target `reply` of a webhook with this `signature_scheme`. Throws `config-invalid`. */
@@ -97,11 +97,11 @@ const toReplyTarget = (scheme: string | undefined): Target => {
 }
 
 /** Addresses that stand for another one; an event cannot choose them. */
-const standIns: Partial<Record<SentKind, string>> = {
-  telegram: ownChat,
-  slack: reply,
-  jira: reply,
-  linear: reply,
+const standIns: Partial<Record<SentKind, readonly string[]>> = {
+  telegram: [ownChat, reply],
+  slack: [reply],
+  jira: [reply],
+  linear: [reply],
 }
 
 /** A target with what its entry in gateway.yaml reads of the event. */
@@ -146,7 +146,7 @@ const parseAddress = (kind: SentKind, text: string, address: string): Template =
       hint: `write ${addressForm(kind)}`,
     })
   if (isFixed(template)) {
-    if (isAddress(kind, address) || address === standIns[kind]) return template
+    if (isAddress(kind, address) || standIns[kind]?.includes(address)) return template
     throw new DoorwardError('config-invalid', `target "${text}" is not a valid address`, {
       hint: `write ${addressForm(kind)}`,
     })

@@ -220,6 +220,7 @@ providers:
 targets:
   github: { api_url: '${hooks.apiUrl}' }
   gitlab: { token_env: GL, api_url: '${gitlab.apiUrl}' }
+  telegram: { token_env: BOT }
 `,
       webhooks: `webhooks:
   - path: /webhook/github

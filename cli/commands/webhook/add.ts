@@ -342,6 +342,7 @@ const nextSteps = (
       ? `try it: doorward webhook send ${path} --sample ${preset.sample} --wait`
       : `see what its events contain: doorward webhook learn ${path}`,
   ]
+  if (preset.feed) return toStepText(feedSteps(preset), columns)
   if (preset.recipe === undefined) return toStepText(steps, columns)
   const { sample, last } = findRuleRecipe(preset.recipe) ?? reviewStep
   const explained =
@@ -370,6 +371,19 @@ const botStep = (bot: string): string =>
 /** A bot is spoken to by its own name. */
 const spokenTo = (last: string, bot: string | undefined): string =>
   bot === undefined ? last : last.replace('@doorward', `@${bot}`)
+
+const feedSteps = ({ scheme, feed = {} }: WebhookPreset): string[] =>
+  scheme === 'slack'
+    ? [
+        'the app at Slack, from a manifest to paste: doorward help slack',
+        `its two tokens into .env: ${feed['app_token_env']}=xapp-..., SLACK_BOT_TOKEN=xoxb-...`,
+        'targets: { slack: { token_env: SLACK_BOT_TOKEN } } in gateway.yaml: doorward config edit gateway',
+        'see that it is connected: doorward status',
+      ]
+    : [
+        `the token of the bot into .env: ${feed['token_env']}=...`,
+        'write to the bot in Telegram, and see that it is connected: doorward status',
+      ]
 
 const tunnelStep = 'a tunnel to server.public_port: doorward tunnel'
 

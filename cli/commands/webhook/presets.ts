@@ -47,6 +47,8 @@ export type WebhookPreset = {
   readonly sample?: string
   /** `review` adds what `webhook add github-review` writes besides; the others are whole rules, by their names. */
   readonly recipe?: string
+  /** The agent answers in the chat, which needs no address: its `source`, but for the ids of people. */
+  readonly feed?: Readonly<Record<string, string>>
 }
 
 /** A key of YAML, which begins with no bracket. */
@@ -186,10 +188,20 @@ export const webhookPresets: Readonly<Record<string, WebhookPreset>> = Object.fr
 export const recipes: Readonly<Record<string, string>> = {
   'github-review': 'GitHub: reviews of pull requests',
   ...Object.fromEntries(Object.entries(ruleRecipes).map(([name, { title }]) => [name, title])),
+  'slack-agent': 'Slack: mentions and direct messages, by socket',
+  'telegram-agent': 'Telegram: messages of yours, by polling',
+}
+
+const feeds: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  'slack-agent': { provider: 'slack', mode: 'socket', app_token_env: 'SLACK_APP_TOKEN' },
+  'telegram-agent': { provider: 'telegram', mode: 'poll', token_env: 'TELEGRAM_BOT_TOKEN' },
 }
 
 const findRecipe = (name: string): WebhookPreset | undefined => {
   if (!Object.hasOwn(recipes, name)) return undefined
+  const feed = Object.hasOwn(feeds, name) ? feeds[name] : undefined
+  const { filterExample: _, ...chat } = webhookPresets[feed?.['provider'] ?? ''] ?? {}
+  if (feed && 'scheme' in chat) return { ...chat, keyField: 'none', secret: 'theirs', feed }
   const { scheme = 'github' } = findRuleRecipe(name) ?? {}
   const preset = webhookPresets[scheme]
   return preset && { ...preset, recipe: name === 'github-review' ? 'review' : name }
@@ -214,6 +226,8 @@ export type WebhookAddOptions = {
   readonly bot?: string | false
   /** The repository to which the rule of a recipe is limited; of `sentry-fix` that of the code. */
   readonly repo?: string
+  /** Ids of people in Telegram. */
+  readonly from?: readonly string[]
   /** The consent of the owner. */
   readonly yes?: boolean
   readonly print?: boolean
@@ -239,15 +253,25 @@ export const newWebhook = (
   agents: readonly string[],
 ): NewWebhook => {
   const isReview = preset.recipe === 'review'
+  if (options.from && preset.feed?.['provider'] !== 'telegram')
+    throw new DoorwardError('usage', '--from is for telegram-agent only')
+  if (!options.from && preset.feed?.['provider'] === 'telegram')
+    throw new DoorwardError('usage', 'telegram-agent needs --from with your id in Telegram', {
+      hint: 'doorward help telegram says where to find it',
+    })
   if (findRuleRecipe(preset.recipe)) refuseParts(preset.recipe ?? '', options)
-  const path = options.path ?? `/webhook/${toEntryName(preset)}`
+  const path = options.path ?? `/webhook/${toEntryName(preset)}${preset.feed ? '-agent' : ''}`
   const kind = preset.keyField === 'public_key_env' ? 'PUBLIC_KEY' : 'WEBHOOK_SECRET'
   const secretEnv = options.secretEnv ?? `${variablePart(path)}_${kind}`
   if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(secretEnv))
     throw new DoorwardError('usage', `--secret-env ${secretEnv} is not the name of a variable`, {
       hint: 'it is a name such as GITHUB_WEBHOOK_SECRET, never the secret itself',
     })
-  const on = isReview ? reviewEvents : (promptEvents[preset.scheme] ?? [])
+  const on = isReview
+    ? reviewEvents
+    : preset.feed?.['provider'] === 'slack'
+      ? ['app_mention', 'message.im']
+      : (promptEvents[preset.scheme] ?? [])
   return {
     path,
     agent: options.agent ?? onlyAgent(agents),
@@ -256,11 +280,21 @@ export const newWebhook = (
       ...(options.repo === undefined ? [] : [`repository.full_name=${options.repo}`]),
       ...(options.filter ?? (isReview ? ['pull_request.draft=false'] : [])),
     ]),
-    deliverTo: options.deliverTo ?? [isReview ? reviewTarget : 'notify:desktop'],
+    deliverTo: options.deliverTo ?? [
+      isReview ? reviewTarget : preset.feed ? 'reply' : 'notify:desktop',
+    ],
+    ...(options.from && { from: options.from.map(toPersonId) }),
     prompt: options.prompt ?? readPrompt(isReview ? 'github-review' : preset.scheme),
     secretEnv,
     fields: readFields(preset, options, path),
   }
+}
+
+const toPersonId = (text: string): number => {
+  if (/^[1-9]\d{0,15}$/.test(text)) return Number(text)
+  throw new DoorwardError('usage', `--from ${text} is not the id of a person`, {
+    hint: 'it is a number, such as 123456789; a name can be taken over by someone else',
+  })
 }
 
 const readFields = (
@@ -401,6 +435,8 @@ export type NewWebhook = {
   readonly secretEnv: string
   /** The rule of a recipe, in place of `on` to `prompt`. */
   readonly rule?: WrittenRule
+  /** Ids of the people who may start it. */
+  readonly from?: readonly number[]
   /** What the sender needs besides a secret. */
   readonly fields?: Readonly<Record<string, EntryField>>
 }

@@ -20,9 +20,11 @@ export const webhookEntry = (
     lines: ['- name: review', ...indent([`agent: ${yamlText(agent)}`, ...what.lines], 2)],
     value: { name: 'review', agent, ...what.value },
   }
+  const source = preset.feed && { ...preset.feed, ...(webhook.from && { from: webhook.from }) }
   const keys = [
     ...(preset.recipe ? [] : [`agent: ${yamlText(agent)}`]),
     `signature_scheme: ${preset.scheme}`,
+    ...(source ? ['# Read by doorward itself: nothing is sent here.', sourceLine(source)] : []),
     ...(keyField === 'none'
       ? []
       : [
@@ -37,7 +39,9 @@ export const webhookEntry = (
   ]
   return {
     lines: [
-      `# ${preset.title}: the address goes into ${preset.where.split(';', 1)[0]}.`,
+      source
+        ? `# ${preset.title}: an agent that answers there.`
+        : `# ${preset.title}: the address goes into ${preset.where.split(';', 1)[0]}.`,
       `- path: ${yamlText(path)}`,
       ...indent(keys, 2),
     ],
@@ -45,11 +49,19 @@ export const webhookEntry = (
       path,
       ...(!preset.recipe && { agent }),
       signature_scheme: preset.scheme,
+      ...(source && { source }),
       ...(keyField !== 'none' && { [keyField]: secretEnv }),
       ...fields,
       ...(preset.recipe ? { rules: [rule.value] } : what.value),
     },
   }
+}
+
+const sourceLine = (source: Readonly<Record<string, string | readonly number[]>>): string => {
+  const parts = Object.entries(source).map(
+    ([key, value]) => `${key}: ${typeof value === 'string' ? value : `[${value.join(', ')}]`}`,
+  )
+  return `source: { ${parts.join(', ')} }`
 }
 
 const fieldLines = (name: string, value: EntryField): string[] => {

@@ -12,7 +12,7 @@ export const addWebhookCommands = (webhook: Command): void => {
     .description('add a webhook to webhooks.yaml, with a secret in .env')
     .argument(
       '<preset>',
-      'the sender (github, gitlab, stripe, …), or github-review, github-mention, github-fix, ci-failure, sentry-fix: a whole rule',
+      'the sender (github, gitlab, stripe, …), or github-review, github-mention, github-fix, ci-failure, sentry-fix, slack-agent, telegram-agent: a whole rule',
     )
     .option('--path <path>', 'URL path (default: /webhook/<preset>)')
     .option(
@@ -28,6 +28,7 @@ export const addWebhookCommands = (webhook: Command): void => {
     .option('--show-secret', 'print the secret, to paste it at the sender')
     .option('--audience <text>', 'google-pubsub: the audience of its token; aws-sns: the topic')
     .option('--service-account <email>', 'google-pubsub: the service account of its token')
+    .option('--from <id>', 'telegram-agent: the number of who may start it; repeatable', listed)
     .option('--token-in <place>', 'token: bearer, basic, header:NAME, query:NAME or field:PATH')
     .option(
       '--field <name=value>',

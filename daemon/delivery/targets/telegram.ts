@@ -1,4 +1,6 @@
 import type { TargetSettings } from '../../../shared/config/schema.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
+import { isAddress } from '../../../shared/targets/schema.ts'
 import { ownChat } from '../../../shared/targets/targets.ts'
 import { DeliveryError, TokenRefused } from '../delivery-error.ts'
 import { toStatusError, requestTarget, secondsToMs, type TargetResponse } from '../request.ts'
@@ -81,6 +83,23 @@ export const toTelegramUrl = (apiUrl: string, botToken: string, method: string):
 const getOwnChat = (me: string | undefined): string => {
   if (me !== undefined) return me
   throw new DeliveryError('permanent', 'targets.telegram.me is missing in gateway.yaml')
+}
+
+/**
+ * `telegram:reply`: the chat that an update came from, and its topic where the group has topics. Throws
+ * `target-invalid`.
+ */
+export const findTelegramReply = (payload: unknown): string => {
+  for (const path of [['message'], ['callback_query', 'message'], ['edited_message']]) {
+    const chat = textOfValue(valueAt(payload, [...path, 'chat', 'id']))
+    const isTopic = valueAt(payload, [...path, 'is_topic_message']) === true
+    const topic = isTopic ? textOfValue(valueAt(payload, [...path, 'message_thread_id'])) : ''
+    const address = topic === '' ? chat : `${chat}/${topic}`
+    if (isAddress(telegram, address)) return address
+  }
+  throw new DoorwardError('target-invalid', 'this event is from no chat', {
+    hint: 'name a chat: telegram:<chat id>',
+  })
 }
 
 const getParameters = ({ json }: TargetResponse): Record<string, unknown> =>
