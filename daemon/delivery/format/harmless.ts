@@ -70,7 +70,8 @@ const withoutComments = (text: string): string => {
     end = close + 3
   }
   if (end === 0) return text
-  const visible = [...kept, text.slice(end)].join('')
+  // A space stays, so that no two parts become one word, such as a secret.
+  const visible = [...kept, text.slice(end)].join(' ')
   return visible.trim() === '' || /[^\s>*+.)\d-]/.test(kept[0] ?? '') ? visible : text
 }
 

@@ -138,8 +138,9 @@ describe('text for GitHub: words that close', () => {
 
 describe('text for GitHub: comments and what no one sees', () => {
   makes([
-    ['<!-- sev:high -->\nUse it.', '\nUse it.'],
-    ['a <!-- @x --> b<!<!-- -->-- c -->', 'a  b<·!-- c -->'],
+    ['<!-- sev:high -->\nUse it.', ' \nUse it.'],
+    ['x gh<!-- -->p_abc', 'x gh p_abc'],
+    ['a <!-- @x --> b<!<!-- -->-- c -->', 'a   b<·! -- c -->'],
     ['<!-- x --> a\n- <!-- x -->~~~', '<·!-- x --> a\n- <·!-- x -->~~~'],
     ['<!--\nhidden\n-->', '<·!--\nhidden\n-->'],
     ['[//]: # (hidden)', '[//]·: # (hidden)'],

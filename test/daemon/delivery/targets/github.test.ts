@@ -94,7 +94,7 @@ describe('delivery to GitHub', () => {
     assert.match(bodies()[0] ?? '', /^<!-- doorward:/)
     assert.deepEqual(lines, [
       '/·approve',
-      `f·ixes ${server.origin}/a/b/issues/1 ![x]·(https:·//evil.example/?d=1) `,
+      `f·ixes ${server.origin}/a/b/issues/1 ![x]·(https:·//evil.example/?d=1)  `,
       `see ${server.origin}/a/b`,
     ])
   })
