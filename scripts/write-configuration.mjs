@@ -170,7 +170,9 @@ const flattened = ({ properties }) =>
 const agentsPart = () => {
   const kinds = toJsonSchema('agents').properties.agents.additionalProperties.oneOf
   for (const { properties } of kinds)
-    properties.budget = { type: 'object', description: properties.budget.description }
+    for (const name of ['budget', 'limits'])
+      if (properties[name])
+        properties[name] = { type: 'object', description: properties[name].description }
   const [first, ...others] = kinds
   const isCommon = ([name, schema]) =>
     name !== 'kind' &&

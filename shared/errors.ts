@@ -67,6 +67,7 @@ export const errorStatuses = {
   'agent-failed': 502,
   'agent-timeout': 504,
   'budget-reached': 402,
+  'limit-reached': 507,
   'agent-stopped': 503,
   'target-invalid': 422,
   'delivery-failed': 502,

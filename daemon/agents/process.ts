@@ -5,6 +5,8 @@ import { type Readable, Writable } from 'node:stream'
 import { type DoorwardError, systemCode } from '../../shared/errors.ts'
 import { isAlive } from '../../shared/home/lock.ts'
 import { toAgentError } from './answer.ts'
+import { type ReachedLimit, watchLimits } from './sandbox/limits.ts'
+import type { Limits } from '../../shared/agents/limits.ts'
 import type { Listeners } from './network/listeners.ts'
 import { longTimeout } from '../util/concurrency.ts'
 import { createByteCollector } from '../util/byte-budget.ts'
@@ -18,6 +20,8 @@ export type ProcessOptions = {
   readonly filter?: Buffer | undefined
   /** Listening sockets that it hands over before its program starts, by file descriptor 4. */
   readonly listeners?: Listeners | undefined
+  /** Ends it when its processes take more. */
+  readonly limits?: Limits | undefined
   readonly timeoutMs: number
   readonly outputLimitBytes: number
   /** Called with each piece of the standard output. */
@@ -31,7 +35,7 @@ export type ProcessOptions = {
 }
 
 export type ProcessResult = {
-  readonly reason: 'exit' | 'timeout' | 'stopped'
+  readonly reason: 'exit' | 'timeout' | 'stopped' | ReachedLimit
   readonly exitCode: number | null
   readonly exitSignal: NodeJS.Signals | null
   /** At most `outputLimitBytes`; the rest is discarded. */
@@ -91,12 +95,19 @@ const runChild = async (options: ProcessOptions): Promise<ProcessResult> => {
 
   let reason: ProcessResult['reason'] = 'exit'
   const timers: NodeJS.Timeout[] = []
-  const stop = (why: 'timeout' | 'stopped', delayMs = killDelayMs) => {
+  const stop = (why: Exclude<ProcessResult['reason'], 'exit'>, delayMs = killDelayMs) => {
     if (reason !== 'exit') return
     reason = why
     killGroup(child, 'SIGTERM')
     timers.push(setTimeout(() => killGroup(child, 'SIGKILL'), delayMs))
   }
+  const unwatch =
+    options.limits && child.pid !== undefined
+      ? watchLimits(child.pid, options.limits, (limit) => {
+          stop(limit)
+          killGroup(child, 'SIGKILL')
+        })
+      : undefined
   const onAbort = () =>
     stop('stopped', signal.reason === 'immediately' ? immediateKillDelayMs : killDelayMs)
   const isRunning = () =>
@@ -120,6 +131,7 @@ const runChild = async (options: ProcessOptions): Promise<ProcessResult> => {
   } finally {
     signal.removeEventListener('abort', onAbort)
     clearTimeout(timeout)
+    unwatch?.()
     for (const timer of timers) clearTimeout(timer)
   }
 }

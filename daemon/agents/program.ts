@@ -1,5 +1,5 @@
 import { mkdir } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { constants, tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
 import { expandTilde } from '../../shared/home/home.ts'
@@ -105,14 +105,14 @@ export const runProgram = async (
   const network = program.proxyEnv === false ? {} : networkVariables(env)
   const needsFolder = Boolean(ownFolder ?? program.sandbox) || program.cwd === undefined
   const folder = needsFolder ? await makeAgentFolder(ownFolder?.parent ?? tmpdir()) : undefined
-  let closeWay: (() => void) | undefined
+  let closing: readonly ((() => void) | undefined)[] = []
   try {
     const made = await makeRun(program, context, { tokens, network, folder })
     const { environment, cwd, own } = made
     const confined: Confined =
       folder === undefined ? made : await confineRun(program, context, { ...made, network, folder })
     const { note, sandbox = null, way } = confined
-    closeWay = way?.close
+    closing = [way?.close, confined.leaveGroup]
     if (own?.startsBare !== undefined && (!program.sandbox || note !== undefined))
       throw toAgentError(
         'agent-failed',
@@ -131,6 +131,7 @@ export const runProgram = async (
       argv: confined.argv,
       filter: confined.filter,
       listeners: way?.listeners,
+      limits: confined.limits,
       env: { ...environment, ...way?.variables },
       input: prompt,
       timeoutMs,
@@ -146,6 +147,7 @@ export const runProgram = async (
       ...collectSecrets(env, program.env, tokens),
     ])
     const redact = (text: string) => hideSecrets(toPlainText(text).trim(), secrets)
+    if (confined.limits) requireWithin(program, { ...result, redact })
     if (result.reason !== 'exit') throw toStopError(program, { ...result, redact })
     if (confined.filter && isSandboxFault(result))
       throw toAgentError(
@@ -159,7 +161,7 @@ export const runProgram = async (
   } catch (error) {
     throw error instanceof DoorwardError ? error : toStartError(program, error)
   } finally {
-    closeWay?.()
+    for (const close of closing) close?.()
     await ownFolder?.finish?.()
     if (folder !== undefined) await removeFolder(folder).catch(() => undefined)
   }
@@ -188,12 +190,14 @@ const runStep = async (
       argv: confined.argv,
       filter: confined.filter,
       listeners: way?.listeners,
+      limits: confined.limits,
       env: { ...made.environment, ...way?.variables },
       input: '',
       timeoutMs: Math.min(program.timeoutMs, stepMs),
     })
   } finally {
     way?.close()
+    confined.leaveGroup?.()
   }
 }
 
@@ -298,6 +302,25 @@ const getWorkingFolder = ({ cwd, ownFolder }: Program, folder: string | undefine
 const isSandboxFault = ({ exitCode, stderr }: ProcessResult): boolean =>
   (exitCode === 1 && stderr.subarray(0, 7).toString() === 'bwrap: ') ||
   (exitCode === 125 && stderr.subarray(0, 9).toString() === 'network: ')
+
+const limitWords = {
+  memory: 'took more memory than its limit',
+  processes: 'started more processes than its limit',
+  disk: 'wrote a file larger than its limit',
+}
+
+/** Throws `limit-reached`, with the limit that ended the run. */
+const requireWithin = ({ argv }: Program, result: ProgramResult): void => {
+  const { reason, exitCode, exitSignal } = result
+  // SIGXFSZ, or the status by which a shell and bubblewrap pass it on: 128 and its number.
+  const isTooLarge = exitSignal === 'SIGXFSZ' || exitCode === 128 + constants.signals.SIGXFSZ
+  const limit = reason === 'memory' || reason === 'processes' ? reason : isTooLarge && 'disk'
+  if (!limit) return
+  throw toAgentError('limit-reached', `${argv[0]} ${limitWords[limit]} and was ended`, {
+    words: getLastLines(result),
+    hint: `raise ${limit} in limits of its agent: doorward config edit agents`,
+  })
+}
 
 const toStopError = ({ argv, timeoutMs }: Program, result: ProgramResult): DoorwardError => {
   const [name] = argv

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { parsePath } from '../paths.ts'
 import { budgetSchema } from './budget.ts'
 import { agentClis, type CliKind } from './clis.ts'
+import { limitsSchema } from './limits.ts'
 import { isLimited, networkSchema, type NetworkSetting, readMode } from './network.ts'
 import { headerNameForm } from '../config/name-forms.ts'
 import { duration, environmentName, secureUrl, size } from '../config/values.ts'
@@ -73,6 +74,7 @@ const programCommon = {
       'Whether it can reach only its folder and its own login. auto: with a workspace, tools or a limited network, where the system has a sandbox; required: always, or it does not run. Default auto.',
     ),
   network: networkSchema,
+  limits: limitsSchema.optional(),
 }
 
 /** The level of tools that `tools` names. */

@@ -58,6 +58,14 @@ export const bwrapNamespaces = [
   'ALL',
 ]
 
+/** Whether it can limit folders in memory: bubblewrap 0.7 and later. */
+export const canLimitFolders = async (program: string): Promise<boolean> =>
+  new Promise((resolve) => {
+    execFile(program, ['--help'], { timeout: probeMs, env: {} }, (_, stdout) =>
+      resolve(stdout.includes('--size ')),
+    )
+  })
+
 /** The words with which the program failed; undefined when it works. */
 const tryProgram = async (program: string): Promise<string | undefined> => {
   const root = ['--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev']

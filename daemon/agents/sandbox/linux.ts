@@ -2,6 +2,7 @@ import { lstatSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { bwrapNamespaces, isInside } from '../../../shared/sandbox/probe.ts'
 import { listenBefore } from '../network/listeners.ts'
+import { limitBefore } from './limits.ts'
 import type { Room } from './visible-files.ts'
 
 /*
@@ -43,6 +44,10 @@ const ordinaryId = '1000'
 /** The arguments of bubblewrap for a program in this room. */
 export const buildBwrap = (room: Room): string[] => {
   const { userHome, doorwardHome } = room
+  const { ports } = room.network
+  const limited = limitBefore(room.argv, room.limits)
+  const size = room.sizesFolders ? ['--size', String(room.limits.disk)] : []
+  const makeEmpty = (path: string) => [...size, '--tmpfs', path]
   const system = systemFolders.filter((folder) => statOf(folder) !== undefined)
   const isSystem = (path: string) => system.some((folder) => isInside(path, folder))
   const isShown = (path: string) =>
@@ -67,25 +72,21 @@ export const buildBwrap = (room: Room): string[] => {
     ...(isRoot ? systemSettings : []).map((path) => ['--ro-bind-try', path, path]),
     ...empty.map(makeEmpty),
     ...[...room.links].map(([at, to]) => (isLinkShown(at) ? [] : ['--symlink', to, at])),
-    ...[...(room.network.ports.length > 0 ? [process.execPath] : []), ...room.read].map((path) =>
+    ...[...(ports.length > 0 ? [process.execPath] : []), ...room.read].map((path) =>
       isShown(path) ? [] : ['--ro-bind-try', path, path],
     ),
     ...[...room.write].map(([at, what]) => ['--bind-try', what, at]),
     ...room.hidden.map((path) => coverPath(path)),
     ['--remount-ro', '/', ...room.unset.flatMap((name) => ['--unsetenv', name])],
     ['--chdir', room.cwd, '--'],
-    room.network.ports.length === 0
-      ? room.argv
-      : listenBefore(room.argv, process.execPath, room.network.ports),
+    ports.length === 0 ? limited : listenBefore(limited, process.execPath, ports),
   ].flat()
 }
-
-const makeEmpty = (path: string): string[] => ['--tmpfs', path]
 
 const coverPath = (path: string): string[] => {
   const stats = statOf(path)
   if (!stats) return []
-  return stats.isDirectory() ? makeEmpty(path) : ['--ro-bind', '/dev/null', path]
+  return stats.isDirectory() ? ['--tmpfs', path] : ['--ro-bind', '/dev/null', path]
 }
 
 /** `/bin` is a link to `/usr/bin` on most systems. */

@@ -2,6 +2,7 @@ import { realpath, stat } from 'node:fs/promises'
 import { isAbsolute } from 'node:path'
 import type { NetworkMode, RunInput } from '../../../shared/api/api.ts'
 import type { CliKind } from '../../../shared/agents/clis.ts'
+import { defaultLimits, type Limits } from '../../../shared/agents/limits.ts'
 import { type HostRule, readAllowed } from '../../../shared/agents/network.ts'
 import type { CliAgent, CommandAgent } from '../../../shared/agents/schema.ts'
 import {
@@ -11,11 +12,18 @@ import {
   wantsSandbox,
 } from '../../../shared/agents/tools.ts'
 import { getUserHome } from '../../../shared/home/home.ts'
-import { findSandboxFor, isInside, listHomes, wouldShow } from '../../../shared/sandbox/probe.ts'
+import {
+  canLimitFolders,
+  findSandboxFor,
+  isInside,
+  listHomes,
+  wouldShow,
+} from '../../../shared/sandbox/probe.ts'
 import { toAgentError } from '../answer.ts'
 import type { Question } from '../http-agent.ts'
 import { openWay, type WayOut } from '../network/way-out.ts'
 import { buildBwrap, buildSocketFilter } from './linux.ts'
+import { openGroup } from './limits.ts'
 import { buildSandboxExec } from './macos.ts'
 import { listProgramFiles, locate, loginFilesOf, type Room } from './visible-files.ts'
 
@@ -26,6 +34,7 @@ export type SandboxWish = {
   readonly network: NetworkMode
   /** The hosts that the owner adds. */
   readonly allow: readonly HostRule[]
+  readonly limits: Limits
   /** Whether it may change its folder. */
   readonly writable: boolean
   /** The program whose login, and whose model, it reaches. */
@@ -45,6 +54,7 @@ export const toSandboxWish = (
     required: needsSandbox(agent),
     network: getNetworkMode(agent),
     allow: readAllowed(agent.network),
+    limits: agent.limits ?? defaultLimits,
     writable: workspace ? workspace.access === 'write' : canWrite,
     login: isCommand ? undefined : agent.kind,
   }
@@ -73,6 +83,9 @@ export type Confined = {
   readonly note?: string
   readonly sandbox?: RunInput['sandbox']
   readonly way?: WayOut
+  /** Those that are watched from outside. */
+  readonly limits?: Limits
+  readonly leaveGroup?: () => void
 }
 
 /**
@@ -96,8 +109,19 @@ export const confine = async (
   const room = await furnish(wish, run, homes, sandbox.program, way.ports)
   const made = { way, sandbox: { kind: sandbox.kind, network: wish.network } }
   if (sandbox.kind === 'sandbox-exec') return { argv: buildSandboxExec(room), ...made }
-  return { argv: buildBwrap(room), filter: buildSocketFilter(process.arch), ...made }
+  sizing ??= canLimitFolders(sandbox.program)
+  const bwrap = buildBwrap({ ...room, sizesFolders: await sizing })
+  const group = openGroup(wish.limits)
+  return {
+    argv: [...group.words, ...bwrap],
+    leaveGroup: group.close,
+    limits: wish.limits,
+    filter: buildSocketFilter(process.arch),
+    ...made,
+  }
 }
+
+let sizing: Promise<boolean> | undefined
 
 /** Variables of the desktop, and for temporary files, which go to `/tmp` or the folder of the run. */
 const folderVariables = ['XDG_RUNTIME_DIR', 'TMPDIR', 'TEMP', 'TMP']
@@ -130,6 +154,7 @@ const furnish = async (
     argv: [program, ...words],
     cwd,
     network: { ports },
+    limits: wish.limits,
     unset: folderVariables.filter((name) => !isInside(env[name] ?? folder, folder)),
     userHome: getUserHome(env),
     doorwardHome,

@@ -1,6 +1,7 @@
 import { open, readlink, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join, resolve, sep } from 'node:path'
 import { findProgram } from '../../../shared/agents/detect.ts'
+import type { Limits } from '../../../shared/agents/limits.ts'
 import type { CliKind } from '../../../shared/agents/clis.ts'
 import { getUserHome } from '../../../shared/home/home.ts'
 
@@ -17,6 +18,9 @@ export type Room = {
   readonly argv: readonly string[]
   readonly cwd: string
   readonly network: RoomNetwork
+  readonly limits: Limits
+  /** Whether the program can limit folders in memory. */
+  readonly sizesFolders?: boolean
   /** Variables that name folders which are not there. */
   readonly unset: readonly string[]
   readonly userHome: string

@@ -8,6 +8,7 @@ import { runCommand } from '../../../daemon/agents/invoke.ts'
 import { runProcess } from '../../../daemon/agents/process.ts'
 import { buildProfile } from '../../../daemon/agents/sandbox/macos.ts'
 import { buildSocketFilter } from '../../../daemon/agents/sandbox/linux.ts'
+import { defaultLimits } from '../../../shared/agents/limits.ts'
 import type { CliAgent, CommandAgent } from '../../../shared/agents/schema.ts'
 import { sandboxWarnings } from '../../../shared/sandbox/warnings.ts'
 import { checkConfig } from '../../../shared/config/load.ts'
@@ -376,6 +377,7 @@ describe('the profile for macOS', () => {
       argv: ['claude'],
       cwd: '/Users/me/a "b"',
       network: { ports: [] },
+      limits: defaultLimits,
       unset: [],
       userHome: '/Users/me',
       doorwardHome: '/Users/me/.doorward',

@@ -64,7 +64,7 @@ describe('an agent that doorward runs or asks by itself', () => {
       'agents.yaml:2:22 agents.a.args: --output-format and --input-format must be left out: doorward sets the output format',
       'agents.yaml:3:22 agents.b.args: --output-format and -o must be left out: doorward sets the output format',
       'agents.yaml:4:21 agents.c.args: must be a list',
-      'agents.yaml:4:30 agents.c.comand: unknown key (known: kind, args, tools, cwd, env, permissions, proxy_env, sandbox, network, timeout, concurrency, output_limit, budget)',
+      'agents.yaml:4:30 agents.c.comand: unknown key (known: kind, args, tools, cwd, env, permissions, proxy_env, sandbox, network, limits, timeout, concurrency, output_limit, budget)',
     ],
     'addresses, headers and paths that cannot be': [
       {
