@@ -16,6 +16,7 @@ type Settings = { readonly gateway: Gateway; readonly env: NodeJS.ProcessEnv }
 type LeadershipParts = {
   readonly home: Home
   readonly processEnv: NodeJS.ProcessEnv
+  readonly apiToken: string
   readonly settings: Settings
   readonly events: EventStore
   readonly log: Log
@@ -51,6 +52,12 @@ export class Leadership {
 
   /** As `OAuth.access`, of the current `oauth`. */
   readonly access: OAuth['access'] = async (...request) => this.#oauth.access(...request)
+
+  /** As `OAuth.held`, of the current `oauth`, and the token of the local API. */
+  readonly held: OAuth['held'] = async () => [
+    ...(await this.#oauth.held()),
+    { kind: 'api-token', name: 'the token of the local API', value: this.#parts.apiToken },
+  ]
 
   /** Logins and tokens use other settings from now on. */
   configure({ gateway, env }: Settings): void {

@@ -56,10 +56,10 @@ export const createServices = ({ home, processEnv, started, apiToken }: StartupI
   const succession = new Succession()
   const metrics = new Metrics(events, memory.usage)
   const settings = { gateway, env: started.env }
-  const parts = { home, processEnv, settings, events, log, succession }
+  const parts = { home, processEnv, apiToken, settings, events, log, succession }
   const reload = () => live.reload()
   const leadership = new Leadership({ ...parts, count: metrics.countToken, reload })
-  const { access } = leadership
+  const { access, held } = leadership
   const marks = createCommentMarks(apiToken)
   const run = createRecordedRun(home)
   const workspaces = new Workspaces({ home, run, access })
@@ -74,6 +74,7 @@ export const createServices = ({ home, processEnv, started, apiToken }: StartupI
   const engineServices = {
     ...memory,
     ...shared,
+    held,
     queue: intake.queue,
     // After a restart the tray follows the other daemon.
     hasTray: () => stream.hasTray() || succession.successor() !== undefined,

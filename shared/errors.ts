@@ -68,6 +68,7 @@ export const errorStatuses = {
   'agent-timeout': 504,
   'budget-reached': 402,
   'limit-reached': 507,
+  'answer-has-secret': 422,
   'agent-stopped': 503,
   'target-invalid': 422,
   'delivery-failed': 502,

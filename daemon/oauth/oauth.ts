@@ -10,6 +10,8 @@ import { gitHosts } from '../../shared/config/git-hosts.ts'
 import { getProviderName } from '../../shared/config/name-forms.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { readDefaultAccounts, resolveLogin } from '../../shared/home/default-accounts.ts'
+import type { HeldSecret } from '../delivery/secrets/held.ts'
+import { BoundedMap } from '../util/collections.ts'
 import { createKeyedMutex, trackPending } from '../util/concurrency.ts'
 import {
   explainNotLoggedIn,
@@ -22,6 +24,7 @@ import type { OAuthDependencies, TokenRequest, Tokens } from './dependencies.ts'
 import { Bots } from '../bots/bots.ts'
 import { botCallbackPath } from '../bots/create-bot.ts'
 import { botRoutes } from '../bots/routes.ts'
+import { readHeldSecrets, toLoginToken } from './held-secrets.ts'
 import { CallbackServer } from './login/callback-server.ts'
 import { Logins } from './login/login.ts'
 import { importLogin } from './login/save-grant.ts'
@@ -47,6 +50,9 @@ export type CloseOptions = {
 /** How long a stop waits for logouts, whose requests it has aborted. */
 const logoutLimitMs = 2000
 
+/** Tokens that were issued and may be valid yet, though a newer one has replaced them. */
+const maxIssued = 1000
+
 /** All of logins and tokens. */
 export class OAuth implements Tokens {
   /** `/oauth/…`, to be mounted behind the guard. Handlers throw `DoorwardError`. */
@@ -63,6 +69,8 @@ export class OAuth implements Tokens {
   readonly #sealing: Sealing
   readonly #logouts = trackPending()
   readonly #closing = new AbortController()
+  /** The login of each token that was issued. */
+  readonly #issued = new BoundedMap<string, string>(maxIssued)
 
   /** `unsaved` are the unsaved tokens of the previous one. */
   constructor(given: OAuthDependencies, unsaved: readonly TokenRecord[] = []) {
@@ -110,6 +118,18 @@ export class OAuth implements Tokens {
 
   /** A valid token is always issued; after a restart one that needs a refresh waits for the other daemon. */
   async access(name: string, request: TokenRequest): Promise<AccessToken> {
+    const token = await this.#access(name, request)
+    this.#issued.set(token.accessToken, token.provider)
+    return token
+  }
+
+  /** All that must not leave this machine: what the files have now, and each token that was issued before. */
+  async held(): Promise<HeldSecret[]> {
+    const issued = [...this.#issued].map(([value, login]) => toLoginToken(login, value))
+    return [...issued, ...(await readHeldSecrets(this.#dependencies.home, this.unsaved()))]
+  }
+
+  async #access(name: string, request: TokenRequest): Promise<AccessToken> {
     const { home, isReplaced } = this.#dependencies
     const defaults = request.isExact ? {} : await readDefaultAccounts(home)
     const provider = resolveLogin(name, defaults)

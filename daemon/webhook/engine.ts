@@ -11,6 +11,8 @@ import { createDeliver, createSenders, type Senders } from '../delivery/deliver.
 import type { CommentMarks, OwnMessages } from '../delivery/loop-guard.ts'
 import type { Progress } from '../delivery/message-parts.ts'
 import { createPreview, type Preview } from '../delivery/preview.ts'
+import { listConfigured } from '../delivery/secrets/held.ts'
+import { createInspect, type Inspect, type InspectParts } from '../delivery/secrets/inspect.ts'
 import { loadMail } from '../delivery/targets/smtp.ts'
 import type { Tokens } from '../oauth/dependencies.ts'
 import { createRequireRole, type RequireRole } from '../sender-apis/roles.ts'
@@ -44,6 +46,8 @@ export type Engine = {
   readonly requireRole: RequireRole
   /** Runs the agent of an event of another machine. */
   readonly ask: Ask
+  /** Searches what is about to leave for secrets. */
+  readonly inspect: Inspect
   /** The targets outside this machine, for a check of them. */
   readonly senders: () => Senders
 }
@@ -55,6 +59,7 @@ export type EngineServices = Omit<
   | 'deliver'
   | 'preview'
   | 'leavingOf'
+  | 'inspect'
   | 'prepareWorkspace'
   | 'askGithub'
   | 'listChange'
@@ -67,6 +72,8 @@ export type EngineServices = Omit<
   readonly workspaces: Workspaces
   /** Fresh tokens of logins. */
   readonly access: Tokens['access']
+  /** The secrets of logins, clients and bots. */
+  readonly held: InspectParts['held']
   readonly marks: CommentMarks
   readonly messages: OwnMessages
   readonly progress: Progress
@@ -100,6 +107,11 @@ export const createEngine = (
     git: createGit(run, env, home.run),
     attempts: new Attempts(join(home.run, 'attempts')),
   }
+  const inspect = createInspect({
+    git: senderParts.git,
+    configured: listConfigured(config, env),
+    held: parts.held,
+  })
   const deliver = createDeliver({ ...senderParts, homeFolder, progress, log, hasTray })
   const preview: Preview = async (target, reply) =>
     createPreview(createSenders(senderParts))(target, reply)
@@ -139,8 +151,10 @@ export const createEngine = (
       preview,
       leavingOf: ({ webhook, known }) =>
         byPath.get(webhook.path)?.rules.find(({ name }) => name === known.rule)?.leaving,
+      inspect,
       signs,
     }),
+    inspect,
     signs,
     requireRole: askParts.requireRole,
     ask: createAsk(askParts),

@@ -26,6 +26,7 @@ import {
 } from '../targets/targets.ts'
 import type { Agent, Gateway } from './schema.ts'
 import { type OutputSettings, toOutputTargets } from '../targets/outputs.ts'
+import type { AllowedKind } from '../secret-kinds.ts'
 import type { RuleEntry } from './webhook-schema.ts'
 import { parseSession, type SessionSettings, toSession } from '../agents/session.ts'
 import type { Who } from './who.ts'
@@ -85,6 +86,8 @@ export type Rule = {
   readonly checkName: string | undefined
   /** How and what of its agent's changes may be published. */
   readonly publish?: PublishSettings | undefined
+  /** Kinds of secrets that its answers and changes may have. */
+  readonly allowSecrets?: readonly AllowedKind[]
   /** The login of the bot whose deliveries it takes: used at GitHub where no other is named. */
   readonly bot?: string
   /** How many of its events may run in an hour or a day. */
@@ -370,6 +373,7 @@ export const toRule = (
     update: entry.update ?? false,
     checkName: entry.check_name,
     publish: toPublish(entry),
+    ...(entry.allow_secrets && { allowSecrets: entry.allow_secrets }),
     maxRuns: entry.max_runs,
     ...(entry.budget && { budget: entry.budget }),
     acceptsRisk: entry.accept_risk ?? false,

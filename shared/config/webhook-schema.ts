@@ -6,6 +6,7 @@ import { filterSchema } from '../filter/conditions.ts'
 import { contextNames } from '../templates.ts'
 import { describedFields } from './described-fields.ts'
 import { outputsSchema } from '../targets/outputs.ts'
+import { allowedKinds } from '../secret-kinds.ts'
 import { senderFields } from './sender-fields.ts'
 import { signatureFields } from './signature-fields.ts'
 import { sessionFields } from '../agents/session.ts'
@@ -172,6 +173,13 @@ export const ruleFields = {
     .describe(
       'How often pull-request: pushes for one subject within 30 days, opening included; then a comment there asks a person. Default 2; with push: no limit.',
     ),
+  allow_secrets: z
+    .array(z.enum(allowedKinds))
+    .min(1)
+    .optional()
+    .describe(
+      'Kinds of secrets that its answers and changes may have, such as jwt: an answer with another one is not delivered. Default: none.',
+    ),
   commit: commitSchema.optional().describe('Who makes the commit of pull-request: and push:.'),
   pull_request: pullRequestSchema.optional().describe('What pull-request: opens it with.'),
   dry_run: z
@@ -317,6 +325,7 @@ export const webhookSchema = z
     allow_workflows: ruleFields.allow_workflows,
     allow_push: ruleFields.allow_push,
     max_attempts: ruleFields.max_attempts,
+    allow_secrets: ruleFields.allow_secrets,
     commit: ruleFields.commit,
     pull_request: ruleFields.pull_request,
     dedupe: z

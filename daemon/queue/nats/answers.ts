@@ -1,6 +1,7 @@
 import type { ConsumerMessages, JsMsg } from '@nats-io/jetstream'
 import type { EventRecord } from '../../../shared/api/api.ts'
 import { DoorwardError, type ErrorCode, errorName } from '../../../shared/errors.ts'
+import type { Inspected } from '../../delivery/secrets/inspect.ts'
 import { isFinal } from '../../events/event-record.ts'
 import { type Log, oncePerMinute } from '../../log/log.ts'
 import { toError } from '../../util/error-copy.ts'
@@ -13,6 +14,7 @@ import {
   toCounted,
 } from '../../webhook/events/accepted-event.ts'
 import type { RunEvent } from '../../webhook/events/runner.ts'
+import type { Engine } from '../../webhook/engine.ts'
 import { toPreview } from '../../webhook/events/run-to-end.ts'
 import { waitingFor } from '../../webhook/targets.ts'
 import type { EventQueue } from '../event-queue.ts'
@@ -50,6 +52,7 @@ export type AnswersParts = {
   readonly identity: () => Identity
   readonly keys: () => readonly Buffer[]
   readonly toJob: RunEvent['toJob']
+  readonly current: () => Pick<Engine, 'inspect'>
   /** Resolves when an event that was just published is in the store. */
   readonly settled: (id: string) => Promise<void>
   readonly log: Log
@@ -229,6 +232,7 @@ export class Answers {
       this.fail(id, otherKey())
       return message.term()
     }
+    const looked = await this.#look(done, ticket)
     const known = this.#delivering.get(id)
     if (known) return known.replace(message)
     // It came in the last moment: the next process takes it.
@@ -244,25 +248,35 @@ export class Answers {
     if (record?.state === 'delivering') return message.nak(10_000)
     if (!record || !memory.kept.get(id)) restore(memory, done, ticket)
     this.#delivering.set(id, keepWorking(message, this.#parts.broker))
-    this.#finish(done, message.info.deliveryCount > 1)
+    this.#finish(done, looked, message.info.deliveryCount > 1)
   }
 
-  #finish({ id, outcome }: Done, mayBeDelivered: boolean): void {
+  /** The worker has searched the answer for its own secrets, and this machine does for those that it holds. */
+  async #look({ id, outcome }: Done, { webhook }: EventOnWire): Promise<Inspected | undefined> {
+    const { text } = outcome
+    if (text === undefined) return undefined
+    const { signal } = new AbortController()
+    const allowed = webhook.allowSecrets
+    return this.#parts.current().inspect({ eventId: id, text, allowed, signal })
+  }
+
+  #finish({ id, outcome }: Done, looked: Inspected | undefined, mayBeDelivered: boolean): void {
     const { memory, local, toJob } = this.#parts
     const event = memory.kept.get(id)
     if (!event) return this.#release(id, 'ack')
     this.#started(id, outcome)
-    const { text, error, seen, had, queuedMs, agentMs } = outcome
+    const { error, seen, had, queuedMs, agentMs } = outcome
     const durations = { queuedMs, agentMs }
     if (had?.usage) memory.usage.count(toCounted(event), had.usage)
     const isCancelled = this.#cancelling.has(id)
-    if (text === undefined || isCancelled) {
+    if (!looked || isCancelled) {
       memory.events.update(id, { durations, ...had })
       const why = error
         ? this.#toWorkerError(error, outcome.machine)
         : new DoorwardError('event-cancelled', 'it was cancelled while its agent ran')
       return toJob(id, event).fail(why, isCancelled ? cancelled : undefined)
     }
+    const { text, refusal } = looked
     const answered = { ...event, code: seen, coalesced: undefined }
     memory.kept.keep(id, answered)
     const details = [
@@ -273,7 +287,8 @@ export class Answers {
     const detail = details.length > 0 ? details.join('; ') : undefined
     const changes = { ...had, durations, resultPreview: toPreview(text), detail }
     memory.events.update(id, changes, { result: text })
-    local.addAccepted(toJob(id, answered, text))
+    if (refusal) toJob(id, answered).fail(refusal)
+    else local.addAccepted(toJob(id, answered, text))
   }
 
   /** Names the machine, as status does, where it is another one. */

@@ -101,6 +101,7 @@ export type Run = Pick<
   /** What the prompt was made for. */
   readonly kind: Agent['kind']
   readonly runLimit?: AcceptedEvent['webhook']['runLimit']
+  readonly allowSecrets?: AcceptedEvent['webhook']['allowSecrets']
   readonly ticket: Buffer
 }
 
@@ -230,6 +231,7 @@ export const writeRun = (
     eventText: values.eventText,
     kind: made.kind,
     runLimit: webhook.runLimit,
+    allowSecrets: webhook.allowSecrets,
   }
   const sealed = sealWith(keys, 'run', id, pack(toJson(request), payload ?? none))
   const copy = toWire({ ...event, payload: undefined, coalesced: undefined })

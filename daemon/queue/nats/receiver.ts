@@ -24,9 +24,9 @@ import { BoundedMap } from '../../util/collections.ts'
  * waits in the queue in memory, and is published when its turn comes.
  */
 
-type ReceiverParts = Omit<AnswersParts, 'settled'> & {
+type ReceiverParts = Omit<AnswersParts, 'settled' | 'current'> & {
   readonly budget: ByteBudget
-  readonly current: () => Pick<Engine, 'config' | 'runEvent'>
+  readonly current: () => Pick<Engine, 'config' | 'runEvent' | 'inspect'>
   /** True where no machine runs this agent. */
   readonly isMissing: (agent: string) => boolean
 }

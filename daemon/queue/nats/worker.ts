@@ -31,7 +31,7 @@ export type WorkerParts = {
   readonly runs: EventQueue
   readonly identity: () => Identity
   readonly keys: () => readonly Buffer[]
-  readonly current: () => Pick<Engine, 'config' | 'ask'>
+  readonly current: () => Pick<Engine, 'config' | 'ask' | 'inspect'>
   readonly hasReceiver: RunRequestsParts['hasReceiver']
   readonly events: EventStore
   /** False where the receiver of this machine shows what runs. */
@@ -202,12 +202,20 @@ export class Worker {
     try {
       if (attempt > maxAttempts)
         throw failed(`${maxAttempts} machines were given it, and none has finished it`)
-      const { config, ask } = current()
+      const { config, ask, inspect } = current()
       const event = toEvent(run, config)
       had(toRunInput(event))
       const { answer, seen, notes } = await ask({ id: run.id, event, signal, had })
-      const detail = describeAnswer(answer, notes)
-      return { text: answer.text, detail, seen, error: undefined, prompt: undefined }
+      // Each machine knows its own secrets: the receiver searches again.
+      const { text, detail, refusal } = await inspect({
+        eventId: run.id,
+        text: answer.text,
+        detail: describeAnswer(answer, notes),
+        allowed: run.allowSecrets,
+        signal,
+      })
+      if (refusal) throw refusal
+      return { text, detail, seen, error: undefined, prompt: undefined }
     } catch (error) {
       if (isCancelled(signal))
         return noAnswer(
@@ -280,7 +288,8 @@ const toEvent = (run: Run, { agents }: Engine['config']): AcceptedEvent => {
   if (!agent)
     throw new DoorwardError('agent-not-found', `there is no agent ${agentName} on this machine`)
   const values = { eventText: run.eventText, maxValueLength: undefined }
-  const webhook = { path, agentName, agent, values, runLimit: run.runLimit }
+  const { runLimit, allowSecrets } = run
+  const webhook = { path, agentName, agent, values, runLimit, allowSecrets }
   if (isUnfencedFor(run.eventText, run.kind, agent.kind))
     throw failed(
       `its prompt was made for an agent that is no language model, and ${agentName} is one on this machine`,

@@ -30,7 +30,15 @@ import type { KeptPayload } from './kept-payloads.ts'
 export type AcceptedEvent = {
   readonly webhook: Pick<
     CompiledRule,
-    'path' | 'agentName' | 'agent' | 'values' | 'publish' | 'outputs' | 'bot' | 'runLimit'
+    | 'path'
+    | 'agentName'
+    | 'agent'
+    | 'values'
+    | 'publish'
+    | 'outputs'
+    | 'bot'
+    | 'runLimit'
+    | 'allowSecrets'
   >
   /** Holds its answer back from its targets. */
   readonly leaving?: Leaving | undefined
@@ -164,9 +172,11 @@ export const toWire = ({
   detail: _detail,
   ...event
 }: AcceptedEvent): EventOnWire => {
-  const { path, agentName, agent, values, publish, outputs, bot, runLimit } = event.webhook
+  const { path, agentName, agent, values, publish, outputs, bot, runLimit, allowSecrets } =
+    event.webhook
   const kept = {
     ...(runLimit && { runLimit }),
+    ...(allowSecrets && { allowSecrets }),
     ...(publish && { publish }),
     ...(outputs && { outputs }),
     ...(bot !== undefined && { bot }),

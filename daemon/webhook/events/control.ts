@@ -59,8 +59,8 @@ export const retryEvent = (
       'deliver it again from the sender, if the sender can do that',
     )
   refuseRedelivered(id, accepted.delivery, deliveries)
-  // In any stage: a retry of the delivery may have been dropped in the queue.
-  const isDelivery = event.result !== undefined
+  // In any stage: a retry of the delivery may have been dropped in the queue. An answer with a secret is not kept.
+  const isDelivery = event.result !== undefined && event.code !== 'answer-has-secret'
   const agent = requireAgent(config, accepted, isDelivery)
   const webhook = { ...accepted.webhook, agent }
   const needsFile = !isDelivery && takesFile(agent)

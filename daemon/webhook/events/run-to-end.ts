@@ -8,6 +8,7 @@ import type { Deliver, EventLinkTo } from '../../delivery/deliver.ts'
 import { isEmpty } from '../../delivery/format/parts.ts'
 import { readAnswer, type ReadAnswer } from '../../delivery/outputs/read-answer.ts'
 import type { AgentReply, ResolvedTarget, SeenCode } from '../../delivery/sender.ts'
+import type { Inspect, Inspected } from '../../delivery/secrets/inspect.ts'
 import type { Detail, EventChanges } from '../../events/event-record.ts'
 import type { EventStore } from '../../events/event-store.ts'
 import type { Log } from '../../log/log.ts'
@@ -44,6 +45,7 @@ type RunToEnd = (run: Run) => Promise<Partial<EventRecord>>
 export type RunToEndParts = AskParts &
   HoldBackParts & {
     readonly deliver: Deliver
+    readonly inspect: Inspect
     readonly events: EventStore
     readonly usage: UsageLog
     readonly signs: Pick<Signs, 'checkOf'>
@@ -53,21 +55,18 @@ export type RunToEndParts = AskParts &
 type Durations = EventRecord['durations']
 
 export const createRunToEnd = (parts: RunToEndParts): RunToEnd => {
-  const { deliver, events, signs, usage, log } = parts
+  const { deliver, inspect, events, signs, usage, log } = parts
   const ask = createAsk(parts)
   const holdBack = createHoldBack(parts)
   const toReply = createToReply(signs)
   const bringToTargets = createBringToTargets(deliver, events, toReply, holdBack)
+  const look = createLook(inspect)
 
   return async (run) => {
     const { id, event, signal, change } = run
     const before = events.record(id)
-    // Another machine ran its agent.
-    const ranElsewhere = before?.state === 'running'
-    const attempts = (before?.attempts ?? 0) + (ranElsewhere ? 0 : 1)
-    const queuedMs = ranElsewhere ? (before.durations.queuedMs ?? 0) : run.queuedMs
+    const { ranElsewhere, attempts, queuedMs } = toAttempt(run, before)
     const { targets: earlier } = before ?? waitingFor(event.targets)
-    let { code } = event
     let stage: Extract<Stage, 'agent' | 'deliver'> = 'agent'
     let agentMs = run.answer === undefined ? undefined : before?.durations.agentMs
     let start = performance.now()
@@ -77,14 +76,13 @@ export const createRunToEnd = (parts: RunToEndParts): RunToEnd => {
       return { queuedMs, agentMs, deliverMs: took }
     }
     try {
-      let text = run.answer
-      if (text === undefined && hasNoWayOut(event)) {
+      let looked: Looked
+      if (run.answer === undefined && hasNoWayOut(event)) {
         stage = 'deliver'
         const ended = await bringToTargets(run, '', earlier)
-        const detail = `${ended.detail}; the agent was not run`
-        return { attempts, durations: { queuedMs }, ...ended, detail }
+        return { attempts, durations: { queuedMs }, ...ended, detail: withoutAgent(ended) }
       }
-      if (text === undefined) {
+      if (run.answer === undefined) {
         const asked = { approval: undefined, outputs: undefined, ...toRunInput(event) }
         change({ state: 'running', attempts, durations: { queuedMs }, ...asked })
         const { answer, seen, notes } = await ask({
@@ -94,19 +92,25 @@ export const createRunToEnd = (parts: RunToEndParts): RunToEnd => {
             change(input, asked === undefined ? undefined : { asked })
           },
         })
-        code = seen
-        run.saw(code)
-        text = answer.text
+        looked = await look(run, seen, answer.text, describeAnswer(answer, notes))
+        run.saw(looked.code)
         const durations = time()
         ;({ agentMs } = durations)
+        const { text: result, detail } = looked
         const next = holdBack.concerns(event) ? {} : ({ state: 'delivering' } as const)
-        const answered = { ...next, durations, resultPreview: toPreview(text) }
-        const detail = describeAnswer(answer, notes)
-        change(detail === '' ? answered : { detail, ...answered }, { result: text })
+        const shown = { resultPreview: toPreview(result), ...(detail !== '' && { detail }) }
+        change({ ...next, durations, ...shown }, { result })
       } else {
-        change({ state: 'delivering', attempts, durations: { queuedMs, agentMs } })
+        looked = await look(run, event.code, run.answer)
+        const { refusal, text: result } = looked
+        const hidden = refusal && { resultPreview: toPreview(result) }
+        const durations = { queuedMs, agentMs }
+        change({ state: 'delivering', attempts, durations, ...hidden }, refusal && { result })
       }
+      const { code, text, refusal } = looked
       stage = 'deliver'
+      if (refusal)
+        return { durations: { queuedMs, agentMs, deliverMs: 0 }, ...failedEnd(stage, refusal) }
       const nothingSent = { state: 'done', durations: { queuedMs, agentMs, deliverMs: 0 } } as const
       if (earlier.length === 0) return nothingSent
       const said = readAnswer(text, event.webhook.outputs, event.targets)
@@ -155,6 +159,35 @@ export const createToReply =
       publish,
       bot,
     }
+  }
+
+const toAttempt = (run: Run, before: EventRecord | undefined) => {
+  // Another machine ran its agent.
+  const ranElsewhere = before?.state === 'running'
+  return {
+    ranElsewhere,
+    attempts: (before?.attempts ?? 0) + (ranElsewhere ? 0 : 1),
+    queuedMs: ranElsewhere ? (before.durations.queuedMs ?? 0) : run.queuedMs,
+  }
+}
+
+const withoutAgent = ({ detail }: Partial<EventRecord>) => `${detail}; the agent was not run`
+
+type Looked = Inspected & { readonly code: SeenCode | undefined }
+
+/** Searches an answer and the change beside it for secrets: a change that has one is not kept. */
+const createLook =
+  (inspect: Inspect) =>
+  async (
+    { id, event, signal }: Run,
+    code: SeenCode | undefined,
+    text: string,
+    detail?: string,
+  ): Promise<Looked> => {
+    const { allowSecrets: allowed } = event.webhook
+    const { change } = code ?? {}
+    const looked = await inspect({ eventId: id, text, detail, change, allowed, signal })
+    return { ...looked, code: looked.refusal && code ? { ...code, change: undefined } : code }
   }
 
 /**

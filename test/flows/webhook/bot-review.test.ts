@@ -110,7 +110,9 @@ describe('a bot that reviews', () => {
 
   it('gives an agent a token of its repository, which reads unless the agent may more', async () => {
     const agents = join(daemon.home.config, 'agents.yaml')
-    const printToken = JSON.stringify([process.execPath, '-e', 'console.log(process.env.T)'])
+    // An answer with the token itself is not kept.
+    const script = 'console.log(process.env.T.split("").reverse().join(""))'
+    const printToken = JSON.stringify([process.execPath, '-e', script])
     const helper = (permissions: string) =>
       `  helper: { kind: command, sandbox: 'off', command: ${printToken}, env: { T: 'oauth:github@reviewer' }${permissions} }\n`
     const before = await readFile(agents, 'utf8')
@@ -137,7 +139,8 @@ describe('a bot that reviews', () => {
       const { events } = await daemon.client.get<{ events: EventRecord[] }>('/events?limit=5')
       const event = events.find((one) => one.rule === 'help')
       const { result = '', detail } = await untilFinished(daemon, event?.id ?? '')
-      assert.deepEqual(mintedOf(result.trim())?.permissions, permissions, `${detail} ${result}`)
+      const token = result.trim().split('').toReversed().join('')
+      assert.deepEqual(mintedOf(token)?.permissions, permissions, `${detail} ${result}`)
     }
   })
 

@@ -54,8 +54,13 @@ webhooks:
     const hostile = await finished('/echo', { ...payload, name: '../payload-canary' })
     assert.deepEqual([hostile.state, hostile.code], ['failed', 'target-invalid'])
     const environment = await finished('/env', payload)
-    assert.ok(environment.result?.includes(agentKey))
-    assert.ok(!environment.result?.includes(secret) && !environment.result?.includes('NEVER'))
+    assert.equal(environment.code, 'answer-has-secret')
+    assert.match(
+      environment.result ?? '',
+      /"KEY": ?"\[secret: env-value\]"|KEY=\[secret: env-value\]/,
+    )
+    for (const canary of [agentKey, secret, 'NEVER'])
+      assert.ok(!environment.result?.includes(canary))
     const failed = await finished('/fails', payload)
     assert.deepEqual([failed.code, failed.stage], ['agent-failed', 'agent'])
     assert.match(failed.detail ?? '', /stderr-canary/)

@@ -88,6 +88,7 @@ export const startTestMachine = async ({
     home,
     queue,
     access,
+    held: async () => [],
     run,
     workspaces: new Workspaces({ home, run, access }),
     marks: createCommentMarks('token'),

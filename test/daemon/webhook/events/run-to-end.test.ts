@@ -28,6 +28,7 @@ describe('the times of a run', () => {
       deliver: async () => [],
       preview: async () => assert.fail('nothing is held back'),
       leavingOf: () => undefined,
+      inspect: async ({ text }) => ({ text, detail: '', refusal: undefined }),
       events,
       usage: new UsageLog(),
       log: {} as Log,
