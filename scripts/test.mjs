@@ -51,7 +51,8 @@ const ofSecurity = ['security/**/*', ...flows.split(' ').map((name) => `flows/*/
   (name) => `dist/test/${name}.test.js`,
 )
 
-const named = process.argv.slice(2).flatMap((name) => (name === '--security' ? ofSecurity : [name]))
+const groups = { '--security': ofSecurity, '--attacks': ['dist/test/attacks/attacks.test.js'] }
+const named = process.argv.slice(2).flatMap((name) => groups[name] ?? [name])
 const wantsAgentClis = named.length === 0 || named.some((name) => name.includes('agent-clis'))
 if (process.env.CI && wantsAgentClis) installAgentClis()
 const leaveOutAgentClis = !process.env.CI && !hasAgentClis()
@@ -114,6 +115,7 @@ const parts = [
   ['shared', 'tray'],
   ['agent-clis'],
   ['security'],
+  ['attacks'],
 ]
 /** More than a small machine has cores: half of the time a test waits for a process, a socket or a timer. */
 const atOnce = 3
