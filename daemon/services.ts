@@ -10,12 +10,12 @@ import { Listeners } from './http/server.ts'
 import { createEventStream } from './http/sse.ts'
 import { createIntake } from './intake.ts'
 import { Leadership } from './leadership.ts'
-import { getLogLevel, openLog } from './log/log.ts'
+import { getLogLevel, type Log, openLog } from './log/log.ts'
 import { Metrics } from './metrics/metrics.ts'
 import type { Predecessor } from './restart/new-process.ts'
 import { Succession } from './restart/succession.ts'
 import { SealedSessions } from './sessions/sealed-sessions.ts'
-import { createMemory } from './state.ts'
+import { createMemory, type Memory } from './state.ts'
 import { Approvals } from './webhook/approvals/approvals.ts'
 import { createEngine } from './webhook/engine.ts'
 import { Workspaces } from './workspace/workspaces.ts'
@@ -26,7 +26,7 @@ import { createRejectionLog } from './webhook/rejection-log.ts'
 import { DayJournal } from './util/day-journal.ts'
 import { KeptPayloads } from './webhook/events/kept-payloads.ts'
 
-/** What is there before any service: a home, and what was read from it. */
+/** The parts that are there before any service: a home, and what was read from it. */
 export type StartupInput = {
   readonly home: Home
   readonly processEnv: NodeJS.ProcessEnv
@@ -34,8 +34,30 @@ export type StartupInput = {
   readonly apiToken: string
   /** The daemon that this one replaces. */
   readonly predecessor?: Predecessor
-  /** What started this process watches it. */
+  /** The program that started this process watches it. */
   readonly isForeground?: boolean
+}
+
+type SealingParts = {
+  readonly home: Home
+  readonly memory: Memory
+  readonly leadership: Leadership
+  readonly log: Log
+}
+
+/** Conversations on the disk, where the configuration asks for them. */
+const createSealedSessions = (
+  { home, memory, leadership, log }: SealingParts,
+  live: () => LiveConfig,
+): SealedSessions => {
+  const sealed = new SealedSessions({
+    home,
+    isWanted: () => live().current().config.gateway.sessions.store === 'sealed',
+    keychain: () => leadership.oauth().sealing,
+    log,
+  })
+  memory.sessions.keepIn(sealed)
+  return sealed
 }
 
 export type Services = ReturnType<typeof createServices>
@@ -63,13 +85,7 @@ export const createServices = ({ home, processEnv, started, apiToken }: StartupI
   const marks = createCommentMarks(apiToken)
   const run = createRecordedRun(home)
   const workspaces = new Workspaces({ home, run, access })
-  const sealedSessions = new SealedSessions({
-    home,
-    isWanted: () => live.current().config.gateway.sessions.store === 'sealed',
-    keychain: () => leadership.oauth().sealing,
-    log,
-  })
-  memory.sessions.keepIn(sealedSessions)
+  const sealedSessions = createSealedSessions({ home, memory, leadership, log }, () => live)
   const shared = { home, access, run, workspaces, marks, log }
   const engineServices = {
     ...memory,
@@ -87,10 +103,11 @@ export const createServices = ({ home, processEnv, started, apiToken }: StartupI
       processEnv,
       compile: (config, env, envWarnings) => createEngine(config, env, envWarnings, engineServices),
       onChange: async ({ gateway }) => {
+        const { env } = live.current()
         intake.resize(gateway.queue)
         events.resize(gateway.events.keep)
-        configureNetwork(live.current().env)
-        leadership.configure({ gateway, env: live.current().env })
+        configureNetwork(env)
+        leadership.configure({ gateway, env })
         daemonFile.configure(gateway.server)
         if (succession.successor()) return
         for (const listener of configListeners) listener()

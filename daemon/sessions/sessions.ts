@@ -45,7 +45,7 @@ type Asked = {
 
 type Ask = (turn: SessionTurn) => Promise<Answer>
 
-/** What a turn has left for the next one. */
+/** The things that a turn has left for the next one. */
 type Left = Pick<Session, 'transcript' | 'why'>
 
 /** Of all transcripts together. */
@@ -294,7 +294,7 @@ class Turn {
     }
   }
 
-  /** What the owner should know. */
+  /** A note for the owner. */
   notes(): string[] {
     const { why, left } = this
     return [

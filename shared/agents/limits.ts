@@ -7,7 +7,7 @@ const values = {
   disk: size('2gb', 'The largest file, and the most in each folder that is in memory.'),
 }
 
-/** What a run in a sandbox may take. */
+/** The most that a run in a sandbox may take. */
 export const limitsSchema = z
   .strictObject(values)
   .describe(

@@ -7,7 +7,7 @@ import { contextNames } from '../templates.ts'
  * The schema of schedules.yaml. An entry has the fields of a rule that need no delivery.
  */
 
-/** Those that say something of a delivery, its sender or its other events. */
+/** These say something of a delivery, its sender or its other events. */
 const {
   on: _on,
   filter: _filter,

@@ -5,7 +5,7 @@ import { isForModel } from '../config/rule.ts'
 import { warn, type Warning } from '../config/warning.ts'
 import type { Schedule } from './schedule.ts'
 
-/* What works in schedules.yaml but should not stay so. */
+/* Things that work in schedules.yaml but should not stay so. */
 
 const file = 'config/schedules.yaml'
 const oftenMs = 5 * 60_000

@@ -20,13 +20,8 @@ import type { Terminal } from '../../terminal/terminal.ts'
 import { shellWord } from '../../terminal/format.ts'
 import { tableLines } from '../../terminal/table.ts'
 import { wrapWords } from '../../terminal/wrap.ts'
-import {
-  newWebhook,
-  type NewWebhook,
-  findPreset,
-  type WebhookAddOptions,
-  type WebhookPreset,
-} from './presets.ts'
+import { findPreset, type WebhookPreset } from './presets.ts'
+import { newWebhook, type NewWebhook, type WebhookAddOptions } from './new-webhook.ts'
 import { findBotEntry, findBotOf, findRuleEntry, takesRules } from './bot-of.ts'
 import { chooseFixer, equipFixer, type Fixer } from './fix-agent.ts'
 import { chooseReviewer, equipReviewer } from './review-recipe.ts'

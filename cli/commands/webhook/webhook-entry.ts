@@ -1,5 +1,6 @@
 import { yamlBlock, yamlOneOrList, yamlScalar, yamlText } from '../../config-edit/add-entry.ts'
-import type { EntryField, NewWebhook, WebhookPreset } from './presets.ts'
+import type { WebhookPreset } from './presets.ts'
+import type { EntryField, NewWebhook } from './new-webhook.ts'
 import { reviewFields } from './review-recipe.ts'
 import type { WrittenRule } from './rule-recipes.ts'
 

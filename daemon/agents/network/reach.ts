@@ -7,7 +7,7 @@ import { classifyAddress, isLoopbackHost, isMetadata } from '../../../shared/net
 import { openTunnel } from '../../../shared/network/outgoing.ts'
 import { findProxy } from '../../../shared/network/proxy.ts'
 
-/** What a run may reach. */
+/** The hosts that a run may reach. */
 export type Reach = {
   readonly mode: Exclude<NetworkMode, 'off'>
   /** The hosts of its model, and those of its owner. */

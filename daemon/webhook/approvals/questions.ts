@@ -67,7 +67,7 @@ type QuestionsParts = {
   readonly questions: QuestionRecords
   readonly send: Answer
   readonly decline: Answer
-  /** What became of a question, in a few words. */
+  /** The end of a question, in a few words. */
   readonly describe: (record: EventRecord) => string
   readonly log: Log
 }

@@ -68,14 +68,7 @@ export const createGitlabReview = (
           arrived.add(body.split('\n', 1)[0] ?? '')
           return false
         })
-      /** The number of the note, 'there' for one of an earlier attempt, or undefined where GitLab refuses its line. */
-      const post = async (list: string, { mark, body }: MarkedText, position?: object) => {
-        if (arrived.has(mark)) return 'there'
-        const fields = { body, ...(position && { position }) }
-        const { status, json } = await request(`${merge}/${list}`, fields, position ? [400] : [])
-        if (status === 400) return undefined
-        return valueAt(json, position ? ['notes', '0', 'id'] : ['id']) ?? 'there'
-      }
+      const post = createPost(request, merge, arrived)
       const posted: unknown[] = []
       const inText = [...others]
       for (const [index, comment] of fresh.entries()) {
@@ -130,6 +123,17 @@ export const createGitlabReview = (
     })
   },
 })
+
+/** Returns the number of a note, 'there' for one of an earlier attempt, or undefined if GitLab refuses its line. */
+const createPost =
+  (request: GitlabRequest, merge: string, arrived: ReadonlySet<string>) =>
+  async (list: string, { mark, body }: MarkedText, position?: object) => {
+    if (arrived.has(mark)) return 'there'
+    const fields = { body, ...(position && { position }) }
+    const { status, json } = await request(`${merge}/${list}`, fields, position ? [400] : [])
+    if (status === 400) return undefined
+    return valueAt(json, position ? ['notes', '0', 'id'] : ['id']) ?? 'there'
+  }
 
 type Diff = {
   /** What the head of a position needs. */

@@ -10,11 +10,8 @@ import {
   yamlScalar,
   yamlText,
 } from '../../../../cli/config-edit/add-entry.ts'
-import {
-  newWebhook,
-  type WebhookPreset,
-  webhookPresets,
-} from '../../../../cli/commands/webhook/presets.ts'
+import { type WebhookPreset, webhookPresets } from '../../../../cli/commands/webhook/presets.ts'
+import { newWebhook } from '../../../../cli/commands/webhook/new-webhook.ts'
 import { webhookEntry } from '../../../../cli/commands/webhook/webhook-entry.ts'
 import { DoorwardError } from '../../../../shared/errors.ts'
 import { initHome } from '../../../../shared/home/init-home.ts'

@@ -149,6 +149,7 @@ describe('gateway.yaml', () => {
       },
       events: { keep: 200 },
       tokens: { store: 'file' },
+      sessions: { store: 'memory' },
       workspaces: { max_size: 10 * 1024 ** 3 },
       providers: {},
       targets: {

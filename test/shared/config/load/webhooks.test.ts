@@ -96,7 +96,7 @@ describe('a name in a webhook definition', () => {
           '    deliver_to: [log, notify, "file:a/", "file:{{evnt.x}}", "file:a\\0b"]\n',
         ),
       },
-      'webhooks.yaml:5:23 webhooks[0].deliver_to[1]: unknown target "notify" (one of none, log, notify:desktop, file:<path>, slack:…, telegram:…, discord:…, email:…, github:…, github-review:…, github-check:…, pull-request:…, push:…, gitlab:…, gitlab-review:…, jira:…, linear:…, http:…)',
+      'webhooks.yaml:5:23 webhooks[0].deliver_to[1]: unknown target "notify" (one of none, log, notify:desktop, file:<path>, reply, slack:…, telegram:…, discord:…, email:…, github:…, github-review:…, github-check:…, pull-request:…, push:…, gitlab:…, gitlab-review:…, jira:…, linear:…, http:…)',
       'webhooks.yaml:5:31 webhooks[0].deliver_to[2]: target "file:a/" names no file',
       'webhooks.yaml:5:42 webhooks[0].deliver_to[3]: {{evnt.x}}: only event, event.<path>, headers.<name>, webhook.path, delivery.id, delivery.received_at can be used (did you mean "event"?)',
       'webhooks.yaml:5:61 webhooks[0].deliver_to[4]: the path of the file contains a NUL character',

@@ -96,7 +96,7 @@ describe('a configuration file that is not good YAML', () => {
     ],
     'a list where the whole should be a map': [
       { webhooks: '- path: /a\n', agents: 'hello\n', gateway: '3\n' },
-      'gateway.yaml:1:1 must be a map (known: server, oauth, tokens, queue, events, budget, workspaces, providers, targets)',
+      'gateway.yaml:1:1 must be a map (known: server, oauth, tokens, queue, events, sessions, budget, approve, allowed_links, workspaces, providers, targets)',
       'agents.yaml:1:1 must be a map (the file begins with agents:)',
       'webhooks.yaml:1:1 must be a map (the file begins with webhooks:)',
     ],
