@@ -165,6 +165,12 @@ const addCommands = (program: Command): void => {
     .addHelpText('after', tunnelHelp)
     .action(run(async () => (await import('./commands/tunnel.ts')).tunnel))
   program
+    .command('setup')
+    .description('print how an agent program, such as Claude Code, sets doorward up for you')
+    .requiredOption('--for-agent', 'print the text that the agent follows, question by question')
+    .addHelpText('after', setupHelp)
+    .action(run(async () => (await import('./commands/setup.ts')).printSetup))
+  program
     .command('doctor')
     .description('check for problems and print their fixes; exits with 1 on an error')
     .argument('[webhook...]', 'with --privacy: paths of webhooks (default: each enabled one)')
@@ -210,6 +216,10 @@ The program is yours, with its own login. It leads to server.public_port, which
 serves webhooks and nothing else; where none is set, one is chosen. The address
 goes to server.public_url and to the hooks that webhook connect made. The tunnel
 ends with the daemon, and starts with it again, until: doorward tunnel stop`
+
+const setupHelp = `
+Start your agent program in a terminal, and say: run "doorward setup --for-agent"
+and follow it. Without an agent: doorward help getting-started`
 
 const doctorHelp = `
 It changes nothing and starts no daemon. What only the daemon can check (agents,

@@ -103,6 +103,7 @@ const unknown = async (words: readonly string[], program: Command): Promise<Door
 /** The pages of `docs/` that `doorward help` shows, by name. */
 export const helpTopics = {
   'getting-started': 'from nothing to a reviewed pull request',
+  'setup-for-agents': 'how an agent program sets doorward up for you',
   webhooks: 'a webhook: its sender, its secret, filter and prompt',
   agents: 'the agents that answer: programs, models, servers',
   mentions: 'a comment that names doorward, answered where it was written',
