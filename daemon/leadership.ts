@@ -1,3 +1,4 @@
+import type { HeldSecret } from './delivery/secrets/held.ts'
 import type { Gateway } from '../shared/config/schema.ts'
 import { DoorwardError } from '../shared/errors.ts'
 import type { Home } from '../shared/home/home.ts'
@@ -37,6 +38,8 @@ export class Leadership {
   readonly #parts: LeadershipParts
   readonly #settings: Settings
   #oauth: OAuth
+  #lastHeld:
+    { readonly own: readonly HeldSecret[]; readonly all: readonly HeldSecret[] } | undefined
   #lock: HomeLock | undefined
 
   constructor(parts: LeadershipParts) {
@@ -54,10 +57,17 @@ export class Leadership {
   readonly access: OAuth['access'] = async (...request) => this.#oauth.access(...request)
 
   /** As `OAuth.held`, of the current `oauth`, and the token of the local API. */
-  readonly held: OAuth['held'] = async () => [
-    ...(await this.#oauth.held()),
-    { kind: 'api-token', name: 'the token of the local API', value: this.#parts.apiToken },
-  ]
+  readonly held: OAuth['held'] = async () => {
+    const own = await this.#oauth.held()
+    if (this.#lastHeld?.own === own) return this.#lastHeld.all
+    const api = {
+      kind: 'api-token',
+      name: 'the token of the local API',
+      value: this.#parts.apiToken,
+    } as const
+    this.#lastHeld = { own, all: [...own, api] }
+    return this.#lastHeld.all
+  }
 
   /** Logins and tokens use other settings from now on. */
   configure({ gateway, env }: Settings): void {

@@ -130,6 +130,7 @@ export const helpTopics = {
   commands: 'every command, and the exit codes',
   configuration: 'every key of the files',
   security: 'what doorward protects, and what it does not',
+  attacks: 'attacks that are tried, and what holds them',
   privacy: 'what is stored, where, and what leaves the machine',
   extending: 'a provider, a scheme, an agent, a target of your own',
   troubleshooting: 'every error code: what it means, what to do',

@@ -24,7 +24,7 @@ import type { OAuthDependencies, TokenRequest, Tokens } from './dependencies.ts'
 import { Bots } from '../bots/bots.ts'
 import { botCallbackPath } from '../bots/create-bot.ts'
 import { botRoutes } from '../bots/routes.ts'
-import { readHeldSecrets, toLoginToken } from './held-secrets.ts'
+import { HeldFiles, ofTokens, toLoginToken } from './held-secrets.ts'
 import { CallbackServer } from './login/callback-server.ts'
 import { Logins } from './login/login.ts'
 import { importLogin } from './login/save-grant.ts'
@@ -69,6 +69,16 @@ export class OAuth implements Tokens {
   readonly #sealing: Sealing
   readonly #logouts = trackPending()
   readonly #closing = new AbortController()
+  readonly #heldFiles: HeldFiles
+  #lastHeld:
+    | {
+        readonly files: readonly HeldSecret[]
+        readonly issued: number
+        readonly all: readonly HeldSecret[]
+      }
+    | undefined
+  /** How many tokens were issued. */
+  #issuedCount = 0
   /** The login of each token that was issued. */
   readonly #issued = new BoundedMap<string, string>(maxIssued)
 
@@ -78,6 +88,7 @@ export class OAuth implements Tokens {
     const { signal } = this.#closing
     this.#keychain = new Keychain({ gateway, env, warn: log.warn.bind(log) })
     const dependencies = { ...given, home: { ...given.home, keychain: this.#keychain } }
+    this.#heldFiles = new HeldFiles(dependencies.home)
     const discover = createDiscover()
     const withLock = createKeyedMutex()
     this.#dependencies = dependencies
@@ -119,14 +130,25 @@ export class OAuth implements Tokens {
   /** A valid token is always issued; after a restart one that needs a refresh waits for the other daemon. */
   async access(name: string, request: TokenRequest): Promise<AccessToken> {
     const token = await this.#access(name, request)
+    if (this.#issued.get(token.accessToken) === undefined) this.#issuedCount += 1
     this.#issued.set(token.accessToken, token.provider)
     return token
   }
 
   /** All that must not leave this machine: what the files have now, and each token that was issued before. */
-  async held(): Promise<HeldSecret[]> {
-    const issued = [...this.#issued].map(([value, login]) => toLoginToken(login, value))
-    return [...issued, ...(await readHeldSecrets(this.#dependencies.home, this.unsaved()))]
+  async held(): Promise<readonly HeldSecret[]> {
+    const files = await this.#heldFiles.read()
+    const unsaved = this.unsaved()
+    const last = this.#lastHeld
+    if (last?.files === files && last.issued === this.#issuedCount && unsaved.length === 0)
+      return last.all
+    const all = [
+      ...[...this.#issued].map(([value, login]) => toLoginToken(login, value)),
+      ...unsaved.flatMap((record) => ofTokens(record.provider, record)),
+      ...files,
+    ]
+    this.#lastHeld = unsaved.length === 0 ? { files, issued: this.#issuedCount, all } : undefined
+    return all
   }
 
   async #access(name: string, request: TokenRequest): Promise<AccessToken> {

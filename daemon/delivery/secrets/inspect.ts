@@ -45,8 +45,14 @@ export type InspectParts = {
 type Place = FoundSecret & { readonly where: string }
 
 export const createInspect = ({ git, configured, held }: InspectParts): Inspect => {
+  let last: { readonly of: readonly HeldSecret[]; readonly needles: Needles } | undefined
+  const findNeedles = async (): Promise<Needles> => {
+    const now = await held()
+    if (last?.of !== now) last = { of: now, needles: new Needles([...configured, ...now]) }
+    return last.needles
+  }
   return async ({ eventId, text, detail = '', change, allowed = [], signal }) => {
-    const needles = new Needles([...configured, ...(await held())])
+    const needles = await findNeedles()
     const now = Date.now()
     const find = async (searched: string) => {
       const found = await findSecrets(searched, needles, now)
