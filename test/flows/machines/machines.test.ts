@@ -117,8 +117,11 @@ webhooks:
   it('are shown by status, metrics, events and doctor', async () => {
     const getStatus = async () => statusSchema.parse(await receiver.client.get('/status'))
     let status = await getStatus()
-    // A worker listens before it is connected.
-    while (status.machines?.length !== 3) {
+    // A worker listens before it is connected, and tells of a run that has ended with its next sign of life.
+    while (
+      status.machines?.length !== 3 ||
+      status.machines.some(({ agents }) => agents.some(({ running }) => running > 0))
+    ) {
       await new Promise((resolve) => setTimeout(resolve, 50))
       status = await getStatus()
     }

@@ -170,7 +170,7 @@ agents:
     const done = await event('/peek', { repo: 'acme/app', ref: 'change' })
     assert.equal(done.state, 'done', done.detail)
     assert.match(done.result ?? '', /^1 x EROFS runs\n$/)
-    assert.deepEqual(done.sandbox, { kind: 'bwrap', network: true })
+    assert.deepEqual(done.sandbox, { kind: 'bwrap', network: 'open' })
   })
 
   it('leaves nothing behind when the daemon is killed while the agent runs', async () => {
