@@ -314,6 +314,7 @@ export const queueEvents = async (delivery: Delivery, parts: PipelineParts): Pro
   for (const { rule, why, code } of passed) {
     const end = { state: 'filtered', code, detail: why } as const
     const id = addFiltered(delivery, end, parts.events, rule)
+    if (code === 'over-budget') skipCheck(delivery, rule, id)
     events.push({ id, status: 'filtered', rule: rule.name })
   }
   const [{ id, status } = { id: '', status: 'accepted' as const }] = events
@@ -331,10 +332,15 @@ const addOverBudget = (
   const detail = `the ${maxRuns ? formatMaxRuns(maxRuns) : 'max_runs'} is used up`
   const code = 'over-budget'
   const id = addFiltered(delivery, { state: 'filtered', code, detail }, events, rule)
-  const read = required(delivery.read)
-  const check = toWhoRequest(rule, read) ? undefined : toCheckRequest(rule, read)
-  if (check)
-    delivery.engine.signs.skip(id, check, toConclusion({ state: 'filtered', code }, undefined))
+  skipCheck(delivery, rule, id)
   if (budgets.noteFiltered(rule)) log.warn({ event: id, webhook: path, rule: name, code }, detail)
   return { id, status: 'filtered', rule: name }
+}
+
+/** Shows at its commit that a rule did not run, as what it may cost is used up. */
+const skipCheck = (delivery: Delivery, rule: CompiledRule, id: string): void => {
+  const read = required(delivery.read)
+  const check = toWhoRequest(rule, read) ? undefined : toCheckRequest(rule, read)
+  const end = { state: 'filtered', code: 'over-budget' } as const
+  if (check) delivery.engine.signs.skip(id, check, toConclusion(end, undefined))
 }

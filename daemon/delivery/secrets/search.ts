@@ -8,6 +8,7 @@ import {
   type View,
   withoutEscapes,
   withoutSpaces,
+  withoutUnseen,
 } from './views.ts'
 
 /*
@@ -135,7 +136,8 @@ const maxFound = 100
 function* listViews(text: string): Generator<View> {
   const whole = asItStands(text)
   const plain = withoutEscapes(whole)
-  for (const view of plain ? [whole, plain] : [whole]) {
+  const seen = withoutUnseen(plain ?? whole)
+  for (const view of [whole, plain, seen].filter((one) => one !== undefined)) {
     yield view
     yield withoutSpaces(view)
     yield* fromBase64(view)

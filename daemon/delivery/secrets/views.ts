@@ -65,8 +65,22 @@ export const withoutEscapes = ({ text, toRange }: View): View | undefined => {
   }
 }
 
+/** Characters that no reader sees, and that an answer loses before it leaves (`format/harmless.ts`). */
+const unseen = /[\0\p{Default_Ignorable_Code_Point}\ufff9-\ufffb]+/gu
+
+/** The text as a reader sees it; undefined where it has nothing unseen. */
+export const withoutUnseen = ({ text, toRange }: View): View | undefined => {
+  const seen = text.replaceAll(unseen, '')
+  if (seen.length === text.length) return undefined
+  return {
+    text: seen,
+    hasWords: true,
+    toRange: (start, end) => toRange(...placesOf(text, unseen, 0, [start, end])),
+  }
+}
+
 /** White space, and characters that take no room. */
-const spaces = /[\s\0\u00ad\u200b-\u200f\u2028-\u202f\u2060-\u2064\ufeff]+/g
+const spaces = /[\s\0\u2028-\u202f\p{Default_Ignorable_Code_Point}\ufff9-\ufffb]+/gu
 
 export const withoutSpaces = ({ text, toRange }: View): View => ({
   text: text.replaceAll(spaces, ''),

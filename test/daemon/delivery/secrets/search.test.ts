@@ -24,6 +24,14 @@ const encodings: readonly (readonly [name: string, encode: (text: string) => str
       text.replaceAll(/[^]/g, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`),
   ],
   ['as HTML references', (text) => text.replaceAll(/[^]/g, (one) => `&#${one.charCodeAt(0)};`)],
+  // The answer loses them before it leaves.
+  ...['\u200b', '\u034f', '\u115f', '\ufe0f', '\u{e0041}', '\u{e0101}', '\ufff9'].map(
+    (one) =>
+      [
+        `with U+${one.codePointAt(0)?.toString(16)} inside`,
+        (text: string) => text.replaceAll(/.{5}/gs, `$&${one}`),
+      ] as const,
+  ),
   ['with escapes of Markdown', (text) => text.replaceAll(/[_.-]/g, String.raw`\$&`)],
   ...[0, 1, 2].map(
     (shift) =>
