@@ -143,17 +143,17 @@ const addApprovalRoutes = (
   const idIn = (ctx: RouterContext) => events.resolve(String(ctx.params['id']))
   const byOwner = (where = 'api') => ({ by: 'owner', where })
   router.post('/events/:id/approve', async (ctx) => {
-    const { without, where } = await readJsonBody(ctx, approveSchema)
-    ctx.body = await approvals.approve(idIn(ctx), byOwner(where), without)
+    const { without, where, digest } = await readJsonBody(ctx, approveSchema)
+    ctx.body = await approvals.approve(idIn(ctx), byOwner(where), without, digest)
     ctx.status = 202
   })
   router.post('/events/:id/reject', async (ctx) => {
-    const { where } = await readJsonBody(ctx, rejectSchema)
-    ctx.body = await approvals.reject(idIn(ctx), byOwner(where))
+    const { where, digest } = await readJsonBody(ctx, rejectSchema)
+    ctx.body = await approvals.reject(idIn(ctx), byOwner(where), digest)
   })
   router.post('/events/:id/again', async (ctx) => {
-    const { remark, where } = await readJsonBody(ctx, againSchema)
-    ctx.body = await approvals.again(idIn(ctx), byOwner(where), remark)
+    const { remark, where, digest } = await readJsonBody(ctx, againSchema)
+    ctx.body = await approvals.again(idIn(ctx), byOwner(where), remark, digest)
     ctx.status = 202
   })
   router.post('/events/:id/deliver', async (ctx) => {

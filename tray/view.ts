@@ -64,7 +64,12 @@ export type Action =
   | { readonly do: 'login' | 'logout'; readonly provider: string }
   | { readonly do: 'show-event' | 'retry-event' | 'run-event-again'; readonly id: string }
   /** Answers for an event that waits for an approval. */
-  | { readonly do: 'approve-event' | 'reject-event'; readonly id: string }
+  | {
+      readonly do: 'approve-event' | 'reject-event'
+      readonly id: string
+      /** The digest of the answer that the note has shown. */
+      readonly digest: string
+    }
   /** Opens what an event has made or is about; its own page where that cannot be opened. */
   | { readonly do: 'open-page'; readonly id: string; readonly url: string }
   | { readonly do: 'set-notifications' | 'set-start-at-login'; readonly on: boolean }

@@ -26,6 +26,8 @@ type OpenPage = Link & { readonly key: string }
 
 type Button = {
   readonly eventId: string
+  /** The digest of the answer on its page. */
+  readonly shown?: string | undefined
   readonly action: ButtonAction
   readonly isFirst: boolean
 }
@@ -39,7 +41,7 @@ export type EventLinks = {
   /** Uses up an unused link, or opens a used one again with its key. */
   readonly open: (code: string, key: string | undefined) => OpenPage | undefined
   /** A code that runs an event again, or cancels it, once. */
-  readonly issueButton: (eventId: string, action: ButtonAction) => string
+  readonly issueButton: (eventId: string, action: ButtonAction, shown?: string) => string
   /** The event of such a code; `isFirst` is false the second time, as after a double click. */
   readonly takeButton: (code: string) => Button | undefined
 }
@@ -73,9 +75,9 @@ export const createEventLinks = (now?: () => number): EventLinks => {
       pages.set(code, page)
       return page
     },
-    issueButton: (eventId, action) => {
+    issueButton: (eventId, action, shown) => {
       const code = newCode()
-      buttons.set(code, { eventId, action, isFirst: true })
+      buttons.set(code, { eventId, action, shown, isFirst: true })
       return code
     },
     takeButton: (code) => {

@@ -111,7 +111,10 @@ class EventPage {
     // For this secret path only: browsers send cookies to all ports of a host.
     ctx.cookies.set(cookieName, key, { path, maxAge: keySeconds * 1000, sameSite: 'strict' })
     const formPaths = Object.fromEntries(
-      getForms(event).map((form) => [form, pagePath(links.issueButton(eventId, form))]),
+      getForms(event).map((form) => [
+        form,
+        pagePath(links.issueButton(eventId, form, event.approval?.digest)),
+      ]),
     )
     const html = this.#renderEvent(
       { event, notice, buttonPath, formPaths },
@@ -125,16 +128,21 @@ class EventPage {
     const { links } = this.#parts
     const button = links.takeButton(code)
     if (!button) return this.#refuse(ctx, linkExpired)
-    const { eventId, action, isFirst } = button
+    const { eventId, action, shown, isFirst } = button
     const fields = new URLSearchParams(await readForm(ctx))
-    const act = async () => this.#act(action, eventId, fields)
+    const act = async () => this.#act(action, eventId, fields, shown)
     const notice = isFirst ? await toNotice(act, done[action]) : undefined
     const link = links.issue({ eventId, ...(notice !== undefined && { notice }) })
     ctx.set('Location', pagePath(link.code))
     return respond(ctx, 303, 'no-referrer')
   }
 
-  async #act(action: ButtonAction, id: string, fields: URLSearchParams): Promise<EventRecord> {
+  async #act(
+    action: ButtonAction,
+    id: string,
+    fields: URLSearchParams,
+    shown: string | undefined,
+  ): Promise<EventRecord> {
     const { approvals } = this.#parts
     const by = { by: 'owner', where: 'page' }
     switch (action) {
@@ -146,15 +154,15 @@ class EventPage {
         const kept = new Set(fields.getAll('with').map(Number))
         const count = Math.min(Number(fields.get('comments')) || 0, 1000)
         const without = [...Array(count).keys()].filter((place) => !kept.has(place))
-        return approvals.approve(id, by, without)
+        return approvals.approve(id, by, without, shown)
       }
       case 'reject':
-        return approvals.reject(id, by)
+        return approvals.reject(id, by, shown)
       case 'again': {
         const { remark } = againSchema
           .pick({ remark: true })
           .parse({ remark: fields.get('remark') })
-        return approvals.again(id, by, remark)
+        return approvals.again(id, by, remark, shown)
       }
       case 'deliver':
         return approvals.deliver(id)

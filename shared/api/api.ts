@@ -139,16 +139,23 @@ export type Approval = z.infer<typeof approvalSchema>
 
 /** The program through which the owner answers. */
 const answeredFrom = z.enum(['cli', 'desktop']).optional()
+/** The digest of the answer that the person has seen, or its beginning: an older one does not count. */
+const seenDigest = z
+  .string()
+  .regex(/^[0-9a-f]{8,64}$/)
+  .optional()
 /** Bodies of `POST /events/:id/approve`, `/reject` and `/again`. */
 export const approveSchema = z.strictObject({
   /** Comments of a review that are left out, by their place in the answer, from 0. */
   without: z.array(z.int().min(0)).max(1000).optional(),
   where: answeredFrom,
+  digest: seenDigest,
 })
-export const rejectSchema = z.strictObject({ where: answeredFrom })
+export const rejectSchema = z.strictObject({ where: answeredFrom, digest: seenDigest })
 export const againSchema = z.strictObject({
   remark: z.string().regex(/\S/, 'is empty').max(4000, 'has more than 4000 characters'),
   where: answeredFrom,
+  digest: seenDigest,
 })
 
 /** One event in lists and the stream. */

@@ -143,8 +143,9 @@ export class ActionRunner {
       case 'approve-event':
       case 'reject-event': {
         const answer = action.do === 'approve-event' ? 'approve' : 'reject'
+        const body = { where: 'desktop', ...(action.digest !== '' && { digest: action.digest }) }
         return withDaemon(home, (client) =>
-          client.post(`/events/${encodeURIComponent(action.id)}/${answer}`, { where: 'desktop' }),
+          client.post(`/events/${encodeURIComponent(action.id)}/${answer}`, body),
         )
       }
       case 'show-missed':

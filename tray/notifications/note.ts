@@ -67,11 +67,14 @@ const toQuestion = (event: EventRecord): Note => {
   }
 }
 
-const answerButtons = ({ id, state }: EventRecord): NoteButton[] =>
+const answerButtons = ({ id, state, approval }: EventRecord): NoteButton[] =>
   state === 'waiting'
     ? [
-        { label: 'Send', action: { do: 'approve-event', id } },
-        { label: 'Do not send', action: { do: 'reject-event', id } },
+        { label: 'Send', action: { do: 'approve-event', id, digest: approval?.digest ?? '' } },
+        {
+          label: 'Do not send',
+          action: { do: 'reject-event', id, digest: approval?.digest ?? '' },
+        },
       ]
     : []
 

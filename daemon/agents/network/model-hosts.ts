@@ -126,6 +126,9 @@ const urlNames =
 const findUrls = (text: string): string[] =>
   [...text.matchAll(urlNames)].flatMap(([, url]) => url ?? [])
 
+/** A conversation that goes on has texts of strangers, which must not name a host. */
+const transcripts = /^session\.jsonl?$/
+
 const maxFiles = 60
 const maxFileBytes = 256 * 1024
 
@@ -137,7 +140,8 @@ const readSettings = async (folder: string, depth = 0): Promise<string[]> => {
     const path = join(folder, entry.name)
     if (entry.isDirectory() && depth < 3 && !/^(node_modules|work|tmp)$/.test(entry.name))
       texts.push(...(await readSettings(path, depth + 1)))
-    if (!entry.isFile() || !/^\.(jsonc?|toml|ya?ml)$/.test(extname(entry.name))) continue
+    if (!entry.isFile() || transcripts.test(entry.name)) continue
+    if (!/^\.(jsonc?|toml|ya?ml)$/.test(extname(entry.name))) continue
     const { size } = await stat(path)
     if (size <= maxFileBytes) texts.push(await readFile(path, 'utf8').catch(() => ''))
   }

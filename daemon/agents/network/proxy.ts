@@ -30,6 +30,9 @@ export class AgentProxy {
   readonly #sockets = new Set<Duplex>()
   readonly #listeners = new Set<Server>()
   readonly #refused = new Set<string>()
+  /** Connections that are being made: the client of one may have gone. */
+  #dialing = 0
+  #isClosed = false
   /** What a client on the machine's own loopback has to say; a sandbox with a network of its own needs none. */
   #password: string | undefined
   readonly #http = createServer({ maxHeaderSize: 32 * 1024 }, (request, response) => {
@@ -46,7 +49,7 @@ export class AgentProxy {
     listener.on('error', () => undefined)
     listener.on('connection', (socket: Socket) => {
       socket.on('error', () => undefined)
-      if (this.#sockets.size >= maxConnections) socket.destroy()
+      if (this.#sockets.size + this.#dialing >= maxConnections) socket.destroy()
       else if (port === undefined) this.#http.emit('connection', this.#hold(socket))
       else void this.#pass(this.#hold(socket), port)
     })
@@ -69,6 +72,7 @@ export class AgentProxy {
   }
 
   close(): void {
+    this.#isClosed = true
     for (const listener of this.#listeners) listener.close()
     for (const socket of this.#sockets) socket.destroy()
   }
@@ -79,20 +83,27 @@ export class AgentProxy {
     return socket
   }
 
-  async #dial(host: string, port: number): Promise<Socket> {
+  /** Connects for a client. Throws where the client has gone, or the run is over. */
+  async #dial(host: string, port: number, client: Duplex): Promise<Socket> {
+    this.#dialing += 1
     try {
-      return this.#hold(await dial(this.#reach, host, port))
+      const server = this.#hold(await dial(this.#reach, host, port))
+      if (!client.destroyed && !this.#isClosed) return server
+      server.destroy()
+      throw new Error('its client has gone')
     } catch (error) {
       if (error instanceof Refused && this.#refused.size < maxRefused)
         this.#refused.add(toPlainLine(`${host}:${port}`).slice(0, maxNameLength))
       throw error
+    } finally {
+      this.#dialing -= 1
     }
   }
 
   /** A port of this machine that the owner has named, whatever its protocol. */
   async #pass(socket: Socket, port: number): Promise<void> {
     try {
-      join(socket, await this.#dial('localhost', port))
+      join(socket, await this.#dial('localhost', port, socket))
     } catch {
       socket.destroy()
     }
@@ -105,7 +116,7 @@ export class AgentProxy {
     if (!this.#isOurs(request)) return void client.end(toAnswer(407))
     if (!url || url.pathname !== '/' || url.username !== '') return void client.end(toAnswer(400))
     try {
-      const server = await this.#dial(toHost(url), Number(url.port || 443))
+      const server = await this.#dial(toHost(url), Number(url.port || 443), client)
       client.write('HTTP/1.1 200 Connection Established\r\n\r\n')
       if (head.length > 0) server.write(head)
       join(client, server)
@@ -123,7 +134,7 @@ export class AgentProxy {
     if (!this.#isOurs(request)) return fail(407)
     if (url?.protocol !== 'http:') return fail(400)
     try {
-      const server = await this.#dial(toHost(url), Number(url.port || 80))
+      const server = await this.#dial(toHost(url), Number(url.port || 80), request.socket)
       const onward = httpRequest(url, {
         method: request.method ?? 'GET',
         headers: { ...withoutHops(request), host: url.host },

@@ -54,10 +54,7 @@ export const createInspect = ({ git, configured, held }: InspectParts): Inspect 
   return async ({ eventId, text, detail = '', change, allowed = [], signal }) => {
     const needles = await findNeedles()
     const now = Date.now()
-    const find = async (searched: string) => {
-      const found = await findSecrets(searched, needles, now)
-      return found.filter(({ kind }) => !allowed.some((one) => one === kind))
-    }
+    const find = async (searched: string) => findSecrets(searched, needles, now, allowed)
     const inAnswer = await find(text)
     const inDetail = await find(detail)
     const changed =

@@ -101,13 +101,14 @@ export class Needles {
 const longText = 256 * 1024
 
 /**
- * All secrets of a text in the order of their places. `now` is in milliseconds since 1970: a JWT that has ended is
+ * All secrets of a text but those of allowed kinds, in the order of their places. `now` is in milliseconds since 1970: a JWT that has ended is
  * no secret.
  */
 export const findSecrets = async (
   text: string,
   needles: Needles,
   now: number,
+  allowed: readonly SecretKind[] = [],
 ): Promise<FoundSecret[]> => {
   const found = new Map<string, FoundSecret>()
   for (const view of listViews(text)) {
@@ -120,6 +121,8 @@ export const findSecrets = async (
         }))
       : []
     for (const hit of [...needles.find(view.text), ...forms]) {
+      // Those do not count: many of them must not hide one that does.
+      if (allowed.includes(hit.kind)) continue
       const [start, end] = view.toRange(hit.start, hit.end)
       found.set(`${hit.kind} ${start} ${end}`, { ...hit, start, end })
       // Each place is traced on its own, and one hit is enough to stop an answer.

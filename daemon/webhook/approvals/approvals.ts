@@ -117,8 +117,8 @@ export class Approvals implements ChatApprovals {
   }
 
   /** Runs the agent once more, with the words of the owner. Throws as `approve`, and `event-not-retryable`. */
-  async again(id: string, by: Answerer, remark: string): Promise<EventRecord> {
-    return this.#answer(id, undefined, () => {
+  async again(id: string, by: Answerer, remark: string, shown?: string): Promise<EventRecord> {
+    return this.#answer(id, shown, () => {
       runWithRemark(id, remark, this.#parts.current(), this.#parts)
       this.#log(id, 'again', by)
     })

@@ -22,6 +22,7 @@ type Question = {
   readonly address: string
   /** The digest of the answer that was shown. */
   readonly digest: string
+  readonly askedAt: string
   /** Ids of the people who may press. */
   readonly who: readonly string[]
   readonly send: string
@@ -136,12 +137,15 @@ export class Questions implements ChatApprovals {
       const [named, address] = splitPlace(place)
       if (named !== kind || !approval) continue
       const asked = questions.get({ eventId, kind, address })
-      if (asked?.digest === approval.digest && asked.message) continue
+      const { digest, askedAt } = approval
+      // An agent that ran again may give the same answer, which needs a question of its own.
+      if (asked?.digest === digest && asked.askedAt === askedAt && asked.message) continue
       const question = {
         eventId,
         kind,
         address,
-        digest: approval.digest,
+        digest,
+        askedAt,
         who: who?.[kind] ?? [],
         send: newButtonId(),
         decline: newButtonId(),

@@ -62,6 +62,8 @@ export const createRunPressed = ({
         ? toAnswererRequest(rule, read)
         : toWhoRequest(rule ?? { workspace: undefined }, read)
       if (who) await requireRole(who)
+      if (isAnswer && digest === '')
+        throw new DoorwardError('request-invalid', 'the button names no answer')
       const by = { by: textAt(payload, 'sender', 'login') ?? 'someone', where: 'check' }
       if (answer === 'send') await approvals.approve(eventId, by, [], digest)
       else if (isAnswer) await approvals.reject(eventId, by, digest)

@@ -177,6 +177,36 @@ targets:
     assert.equal((await detail(id)).state, 'done')
   })
 
+  it('is sent by no page and no program that has seen an older answer', async () => {
+    const before = slack.requests.length
+    const { id, approval } = await ask('/slack', 'an older one')
+    const { url } = await daemon.client.post<EventLink>(`/events/${id}/link`)
+    const page = await send(url, { method: 'GET', headers: { connection: 'close' } })
+    const [, approve = ''] = /<form[^>]* action="([^"]+)"/.exec(page.text) ?? []
+    await answer(id, 'again', { remark: 'Say it shorter.' })
+    const newer = await untilWaiting(id)
+    assert.notEqual(newer.approval?.digest, approval?.digest)
+    const pressed = await send(`${daemon.url}${approve}`, {
+      method: 'POST',
+      headers: {
+        origin: daemon.url,
+        'sec-fetch-site': 'same-origin',
+        'sec-fetch-dest': 'document',
+        'content-type': 'application/x-www-form-urlencoded',
+      },
+      body: '',
+    })
+    assert.equal(pressed.status, 303)
+    for (const how of ['approve', 'reject'])
+      await assert.rejects(answer(id, how, { digest: approval?.digest }), {
+        code: 'event-not-waiting',
+      })
+    assert.equal((await detail(id)).state, 'waiting')
+    assert.equal(slack.requests.length, before)
+    await answer(id, 'reject', { digest: newer.approval?.digest.slice(0, 12) })
+    assert.equal((await detail(id)).state, 'declined')
+  })
+
   it('needs no second approval after a target has failed', async () => {
     const { id } = await ask('/slack', 'again')
     slack.next(json(200, { ok: false, error: 'channel_not_found' }))

@@ -50,6 +50,18 @@ describe('what is about to leave', () => {
     })
   })
 
+  it('is not hidden by many of a kind that the rule allows', async () => {
+    const allowed = Array.from(
+      { length: 150 },
+      (_, index) => secretOf('jwt').replace(/.$/, String(index % 10)) + ' '.repeat(index + 1),
+    )
+    const { refusal, text } = await look(`${allowed.join('\n')}\n${secretOf('gitlab-token')}`, {
+      allowed: ['jwt'],
+    })
+    assert.equal(refusal?.code, 'answer-has-secret')
+    assert.ok(!text.includes(secretOf('gitlab-token')))
+  })
+
   it('says kind and line of a secret in the answer, never its value, and hides it', async () => {
     const jwt = secretOf('jwt')
     const { text, detail, refusal } = await look(`One.\n${value} ${jwt}\ngho-held-now`, {
