@@ -70,6 +70,7 @@ export const buildStatus = async (parts: StatusParts): Promise<Status> => {
   const sources = parts.sources.list()
   const lastRun = events.lastRun()
   const approvals = parts.approvals.list()
+  const { day: today } = parts.memory.usage.spent({})
   const { agentFaults = [], broker, machines } = queue.machines?.() ?? {}
   return {
     version,
@@ -79,6 +80,7 @@ export const buildStatus = async (parts: StatusParts): Promise<Status> => {
     ...(program && { tunnel: { program, state, ...(arrivedAt !== undefined && { arrivedAt }) } }),
     ...(parts.shutdown.signal.aborted && { stopping: true }),
     queue: { ...queue.counts(), bytes: budget.used() },
+    ...(today.runs > 0 && { today }),
     ...(approvals.length > 0 && { approvals }),
     timings: await parts.metrics.timings(),
     ...(broker && { broker, machines }),

@@ -1,4 +1,11 @@
-import type { EventDetail, EventState, OutputResult, RunInput, TargetResult } from './api/api.ts'
+import type {
+  EventDetail,
+  EventState,
+  OutputResult,
+  RunInput,
+  TargetResult,
+  UsageSum,
+} from './api/api.ts'
 
 /** The size of the prompt of a run, and of its contexts: `12345 bytes: diff 10000, files 2000 (the files leave out …)`. */
 export const describePrompt = ({ promptSize, context = [] }: RunInput): string | undefined => {
@@ -43,6 +50,12 @@ export const formatCost = ({ usage }: RunInput): string => {
   if (inputTokens === undefined && outputTokens === undefined) return '-'
   return `${formatTokens((inputTokens ?? 0) + (outputTokens ?? 0))} tokens`
 }
+
+/** `$0.42 today`, or where no run says what it costs, `1200 tokens today`. */
+export const describeToday = ({ costUsd, inputTokens, outputTokens }: UsageSum): string =>
+  costUsd === undefined
+    ? `${formatTokens(inputTokens + outputTokens)} tokens today`
+    : `${formatUsd(costUsd)} today`
 
 /** `$0.42`; less than a cent has two digits that say something. */
 export const formatUsd = (usd: number): string =>

@@ -2,7 +2,7 @@ import type { EventRecord, Machine, ProviderSummary, Status } from '../shared/ap
 import { findTokenFileProblem } from '../shared/client/discovery.ts'
 import { type Action, toActionKey, type OwnState, type View, newestFirst } from './view.ts'
 import { toLabel, maxLabelLength } from './text.ts'
-import { describeMade, describeWhat } from '../shared/event-stages.ts'
+import { describeMade, describeToday, describeWhat } from '../shared/event-stages.ts'
 import { getFix, providerTitle, describeReason, formatTime, toOpenAction } from './wording.ts'
 import { needsLogin, findStatusAttention, findAttention } from './attention.ts'
 
@@ -103,7 +103,7 @@ export const statusLine = (view: View): string => {
     return daemon.lastSeen
       ? `${daemon.reason} · last seen ${formatTime(daemon.lastSeen, view)}`
       : daemon.reason
-  const { queue, webhooks } = daemon.status
+  const { queue, webhooks, today } = daemon.status
   const work = [
     ...(queue.running > 0 ? [`${queue.running} running`] : []),
     ...(queue.waiting > 0 ? [`${queue.waiting} waiting`] : []),
@@ -113,6 +113,7 @@ export const statusLine = (view: View): string => {
   return [
     describeState(daemon.status, work.length > 0),
     ...(work.length > 0 ? work : [`${enabled} ${enabled === 1 ? 'webhook' : 'webhooks'}`]),
+    ...(today ? [describeToday(today)] : []),
     trouble ?? daemon.status.url.replace(/^http:\/\//, ''),
   ].join(' · ')
 }

@@ -236,6 +236,17 @@ const parseMachine = object<Machine>(['name'], {
   ),
 })
 
+const parseSum = object<NonNullable<Status['today']>>(['runs'], {
+  runs: count,
+  inputTokens: or(number, 0),
+  outputTokens: or(number, 0),
+  cachedTokens: or(number, 0),
+  costUsd: number,
+})
+
+const parseToday: Parser<NonNullable<Status['today']>> = (value) =>
+  Object(value) === value ? parseSum(value) : undefined
+
 /** Undefined when the value is not a status. */
 export const readStatus = object<Status>(['version', 'queue'], {
   version: text,
@@ -252,6 +263,7 @@ export const readStatus = object<Status>(['version', 'queue'], {
     redelivered: count,
   }),
   machines: listIfAny(parseMachine, 200),
+  today: parseToday,
   providers: list(parseProvider, 200),
   tokens: list(parseToken, 200),
   webhooks: list(parseWebhook, 2000),

@@ -5,7 +5,7 @@ import type {
   TokenSummary,
   WebhookSummary,
 } from '../../shared/api/api.ts'
-import { describeWhat } from '../../shared/event-stages.ts'
+import { describeToday, describeWhat, formatTokens } from '../../shared/event-stages.ts'
 import { findTokenFileProblem } from '../../shared/client/discovery.ts'
 import { isLoopbackUrl } from '../../shared/net.ts'
 import { cut, formatDuration, toPlainLine, toPlainText, measureWidth } from '../../shared/text.ts'
@@ -80,6 +80,7 @@ const aboutDaemon = (status: Status, now: Date, { columns, paint }: Page): strin
     ...(status.tunnel ? row('tunnel', tunnelWords(status.tunnel, now), columns, 2) : []),
     ...(ending === undefined ? [] : row('ending', ending, columns, 2)),
     ...row('queue', waiting, columns, 2),
+    ...(status.today ? row('used', usedToday(status.today), columns, 2) : []),
     ...(approvals.length > 0
       ? row(
           'approvals',
@@ -91,6 +92,16 @@ const aboutDaemon = (status: Status, now: Date, { columns, paint }: Page): strin
     ...(status.broker ? row('broker', describeBroker(status.broker), columns, 2) : []),
   ]
 }
+
+/** `$0.42 today, 3 runs, 1200 tokens` */
+const usedToday = (sum: NonNullable<Status['today']>): string =>
+  [
+    describeToday(sum),
+    `${sum.runs} ${sum.runs === 1 ? 'run' : 'runs'}`,
+    ...(sum.costUsd === undefined
+      ? []
+      : [`${formatTokens(sum.inputTokens + sum.outputTokens)} tokens`]),
+  ].join(', ')
 
 /** Without `server.public_url` the address is that of `server.public_port`, for a tunnel to lead to. */
 const publicWords = (url: string): [label: string, words: string] =>

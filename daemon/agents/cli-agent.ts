@@ -1,4 +1,5 @@
 import { tmpdir } from 'node:os'
+import { toRunLimit } from '../../shared/agents/budget.ts'
 import { agentClis } from '../../shared/agents/clis.ts'
 import type { CliAgent } from '../../shared/agents/schema.ts'
 import { getToolLevel } from '../../shared/agents/tools.ts'
@@ -25,6 +26,7 @@ import {
   type RunContext,
   runProgram,
 } from './program.ts'
+import { SpendingWatch } from './spending-watch.ts'
 import { type SandboxWish, toSandboxWish } from './sandbox/sandbox.ts'
 import { findSessionProgram, SessionRun } from './sessions/session-run.ts'
 import type { Transcript } from './sessions/transcript.ts'
@@ -90,10 +92,11 @@ const runOnce = async (
       )
     await copyLogin(place)
   })
+  const watch = watchSpending(agent, context)
   const result = await runProgram(program, prompt, {
     ...context,
     run: async (request) => {
-      const ended = await context.run(request)
+      const ended = await context.run(watch ? watched(request, watch) : request)
       // Whatever the end was: what was used until then has its price.
       const output = toOutput(ended)
       const usage = readCliUsage(agent, output, totals)
@@ -102,6 +105,8 @@ const runOnce = async (
       session?.noteEnd(output)
       return ended
     },
+  }).catch((error: unknown) => {
+    throw watch?.signal.aborted && !context.signal.aborted ? toBudgetError(agent) : error
   })
   try {
     const output = toOutput(result)
@@ -118,6 +123,21 @@ const runOnce = async (
     throw toFailure(agent, result, words, error.code)
   }
 }
+
+/** Undefined where the program has a flag for it, or says its cost at its end. */
+const watchSpending = (agent: CliAgent, { most }: RunContext): SpendingWatch | undefined => {
+  const run = agent.kind === 'opencode' ? toRunLimit([agent.budget, { run: most }]) : undefined
+  return run && new SpendingWatch(run.usd)
+}
+
+const watched = (
+  request: Parameters<RunContext['run']>[0],
+  watch: SpendingWatch,
+): Parameters<RunContext['run']>[0] => ({
+  ...request,
+  onOutput: watch.read,
+  signal: AbortSignal.any([request.signal, watch.signal]),
+})
 
 const toOutput = ({ stdout, stderr, exitCode }: ProcessResult): CliOutput => ({
   stdout: stdout.toString('utf8'),
@@ -228,14 +248,17 @@ const toFailure = (
   code: NoAnswer['code'],
 ): DoorwardError => {
   const { program } = agentClis[kind]
-  if (code === 'budget-reached') {
-    const hint = 'raise run in the budget of its rule, its agent or gateway.yaml, or ask for less'
-    return toAgentError(code, `${program} ended the run at its budget`, { words, hint })
-  }
+  if (code === 'budget-reached') return toBudgetError({ kind }, words)
   const message =
     result.exitCode === 0
       ? `${program} exited without a readable answer`
       : `${program} ${describeExit(result)}`
   const hint = isAboutLogin(words) ? presets[kind].login : undefined
   return toAgentError('agent-failed', message, { words, hint })
+}
+
+const toBudgetError = ({ kind }: Pick<CliAgent, 'kind'>, words = ''): DoorwardError => {
+  const hint = 'raise run in the budget of its rule, its agent or gateway.yaml, or ask for less'
+  const ended = `${agentClis[kind].program} ended the run at its budget`
+  return toAgentError('budget-reached', ended, { words, hint })
 }

@@ -27,7 +27,9 @@ const amount = z.union([dollars, tokens], notAmount)
 
 /** Of a rule, an agent, or all of gateway.yaml. */
 export const budgetSchema = z.strictObject({
-  run: dollars.optional().describe('Dollars after which claude ends a run. Default: no limit.'),
+  run: dollars
+    .optional()
+    .describe('Dollars after which a run of claude or opencode is ended. Default: no limit.'),
   day: amount
     .optional()
     .describe(
@@ -50,15 +52,18 @@ export const says = ({
   return { usd, tokens: usd || kind === 'codex' || kind === 'gemini' || kind === 'openai' }
 }
 
+/** They say what a run costs while it goes on, or end it themselves. */
+const endsByCost = ['claude', 'opencode']
+
 /** Why an agent cannot be held to a budget: it does not say what it uses. */
 export const findBudgetFault = (
   agent: Spender,
   { run, day, month }: Budget,
 ): { readonly key: keyof Budget; readonly reason: string; readonly hint: string } | undefined => {
-  if (run && agent.kind !== 'claude')
+  if (run && !endsByCost.includes(agent.kind))
     return {
       key: 'run',
-      reason: `only claude ends a run by its cost, and the agent is of kind ${agent.kind}`,
+      reason: `only runs of claude and opencode end by their cost, and the agent is of kind ${agent.kind}`,
       hint: 'write day or month',
     }
   for (const [key, most] of [

@@ -3,7 +3,7 @@ import { machineRole } from '../config/values.ts'
 import { eventStates, stages } from '../event-states.ts'
 import { providerSummarySchema, tokenSummarySchema } from './logins.ts'
 import { eventSessionSchema } from './sessions.ts'
-import { usageSchema } from './usage.ts'
+import { usageSchema, usageSumSchema } from './usage.ts'
 
 export * from './logins.ts'
 export * from './sessions.ts'
@@ -357,6 +357,8 @@ export const statusSchema = z.strictObject({
   stopping: z.literal(true).optional(),
   queue: z.strictObject({ waiting: z.int(), running: z.int(), bytes: z.int() }),
   /** Events that wait for an approval, the oldest first. */
+  /** What the runs of today have used, by the clock of this machine; absent before the first. */
+  today: usageSumSchema.optional(),
   approvals: z.array(eventSchema).optional(),
   timings: timingsSchema.optional(),
   broker: brokerSchema.optional(),

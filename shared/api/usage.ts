@@ -26,7 +26,7 @@ export type Usage = z.infer<typeof usageSchema>
 export const usageGroups = ['rule', 'agent', 'model', 'day'] as const
 export type UsageGroup = (typeof usageGroups)[number]
 
-const usageSumSchema = z.strictObject({
+export const usageSumSchema = z.strictObject({
   runs: z.int(),
   inputTokens: z.int(),
   outputTokens: z.int(),
@@ -42,3 +42,4 @@ export const usageReportSchema = z.strictObject({
   total: usageSumSchema,
 })
 export type UsageReport = z.infer<typeof usageReportSchema>
+export type UsageSum = z.infer<typeof usageSumSchema>

@@ -294,6 +294,12 @@ describe('statusLine', () => {
     ],
     [connected({ queue: queue(1, 0) }), 'Working · 1 running · 127.0.0.1:18789'],
     [
+      connected({
+        today: { runs: 2, inputTokens: 900, outputTokens: 90, cachedTokens: 0, costUsd: 0.42 },
+      }),
+      'Ready · 0 webhooks · $0.42 today · 127.0.0.1:18789',
+    ],
+    [
       connected({}, { trouble: 'notifications cannot be shown' }),
       'Ready · 0 webhooks · notifications cannot be shown',
     ],

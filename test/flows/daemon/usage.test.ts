@@ -60,6 +60,8 @@ describe('what runs used', () => {
     assert.match(events.stdout, /COST\n.* 866 tokens\n.* \$0\.42\n/)
     const show = await run(['events', 'show', event.id], { home: daemon.home })
     assert.match(show.stdout, /^used +\$0\.42, 1200 tokens in, 34 out, a-model$/m)
+    const status = await run(['status'], { home: daemon.home })
+    assert.match(status.stdout, /^used +\$0\.42 today, 2 runs, 2\.1k tokens$/m)
     const headers = { authorization: `Bearer ${daemon.apiToken}` }
     const { text } = await send(`${daemon.url}/metrics`, { method: 'GET', headers })
     assert.match(text, /^doorward_agent_tokens_total\{agent="asks",kind="input"\} 2000$/m)

@@ -66,7 +66,10 @@ describe('a budget', () => {
     assert.match(problems('  a: { kind: echo, budget: { day: 1k tokens } }').join(), /max_runs/)
     const http = `  a: { kind: http, url: "${url}", budget: { day: 1k tokens } }`
     assert.match(problems(http).join(), /set usage_path/)
-    assert.match(problems('  a: { kind: gemini, budget: { run: 1 } }').join(), /only claude ends/)
+    assert.match(
+      problems('  a: { kind: gemini, budget: { run: 1 } }').join(),
+      /only runs of claude and opencode end/,
+    )
   })
 
   it('of all in dollars is a warning where an agent does not say what it costs', () => {
