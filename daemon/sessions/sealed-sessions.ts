@@ -169,7 +169,7 @@ export class SealedSessions implements SessionFiles {
     try {
       await writeFile(path, `${made}\n`, { mode: 0o600, flag: 'wx' })
     } catch (error) {
-      // One that is damaged opens nothing.
+      // A damaged one opens nothing.
       if (systemCode(error) !== 'EEXIST') throw error
       await writeFileAtomic(path, `${made}\n`)
     }

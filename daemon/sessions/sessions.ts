@@ -48,7 +48,7 @@ type Ask = (turn: SessionTurn) => Promise<Answer>
 /** The things that a turn has left for the next one. */
 type Left = Pick<Session, 'transcript' | 'why'>
 
-/** Of all transcripts together. */
+/** The most for all transcripts together. */
 const maxBytes = 64 * 1024 ** 2
 const maxSessions = 1000
 const sweepMs = 3_600_000

@@ -17,7 +17,7 @@ import { expandTilde, getUserHome } from '../../../shared/home/home.ts'
 
 type Env = NodeJS.ProcessEnv
 
-/** What `open` notes for `close`, in `run/`. */
+/** The notes of `open` for `close`, in `run/`. */
 const noteSchema = z.strictObject({
   conversation: z.string(),
   turns: z.int(),

@@ -13,7 +13,7 @@ import { yamlText } from '../../config-edit/add-entry.ts'
 export type RuleRecipe = {
   readonly scheme: SchemeName
   readonly title: string
-  /** What its agent does with the checkout. */
+  /** The use that its agent makes of the checkout. */
   readonly access: 'read' | 'write'
   /** Its events name no repository. */
   readonly needsRepo?: true

@@ -41,7 +41,7 @@ const vertexHosts = (regions: readonly (string | undefined)[]): string[] => [
   'iamcredentials.googleapis.com',
 ]
 
-/** Of OpenCode's providers that are named without a URL: https://models.dev */
+/** Hosts of OpenCode's providers that are named without a URL: https://models.dev */
 const opencodeProviders: Readonly<Record<string, readonly string[]>> = {
   anthropic: ['api.anthropic.com', 'platform.claude.com', 'console.anthropic.com'],
   openai: ['api.openai.com', 'chatgpt.com', 'auth.openai.com'],

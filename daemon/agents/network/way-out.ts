@@ -11,7 +11,7 @@ import { AgentProxy } from './proxy.ts'
  * machine that its owner names are also there under their own number, whatever their protocol.
  */
 
-/** Of the network of a sandbox, where every port is free. */
+/** A port in the network of a sandbox, where every one is free. */
 const proxyPort = 3128
 const maxLocalPorts = 20
 

@@ -118,7 +118,7 @@ const readProc = (path: string): string => {
   }
 }
 
-/** Those that its threads have started, or got when their parent ended (proc_pid_task(5)). */
+/** Processes that its threads have started, or got when their parent ended (proc_pid_task(5)). */
 const listChildren = (pid: number): number[] =>
   listThreads(pid).flatMap((thread) =>
     readProc(`${pid}/task/${thread}/children`).split(' ').filter(Boolean).map(Number),

@@ -30,7 +30,7 @@ export type SessionProgram = {
   readonly chosenBy: readonly string[]
   /** By which the program keeps its conversations in the folder of the run. */
   readonly variables?: (folder: string) => Readonly<Record<string, string>>
-  /** Where the program looks for the conversation. */
+  /** The place at which the program looks for the conversation. */
   readonly pathOf: (id: string, place: SessionPlace) => string
   readonly args?: (path: string) => readonly string[]
   /** Commands of the program before and after a run, where it keeps a database. */

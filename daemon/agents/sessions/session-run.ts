@@ -35,7 +35,7 @@ export class SessionRun {
   readonly #turn: Pick<SessionTurn, 'limitBytes'>
   readonly #kind: CliAgent['kind']
   readonly earlier: Transcript | undefined
-  /** Of a new conversation, where its name is ours. */
+  /** The name of a new conversation, where it is ours. */
   readonly #newId: string | undefined
   #folder: string | undefined
   #path: string | undefined

@@ -59,7 +59,7 @@ export type ChatPress = {
   readonly message: ChatMessage
 }
 
-/** What a source of a chat uses. */
+/** A source of a chat uses this. */
 export type ChatApprovals = {
   /** Returns what disconnects it. */
   readonly connect: (chat: Chat) => () => void

@@ -55,7 +55,7 @@ export type HoldBackParts = {
 
 type Held = {
   readonly event: AcceptedEvent
-  /** Of an earlier run. */
+  /** That of an earlier run. */
   readonly answer: string | undefined
   readonly signal: AbortSignal
   readonly change: (changes: EventChanges, texts?: Detail) => void

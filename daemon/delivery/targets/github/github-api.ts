@@ -36,7 +36,7 @@ const redirects: Hints = { 301: renamed, 307: renamed, 308: renamed }
 type Step = {
   readonly attempt: Asking
   readonly hints?: Hints
-  /** What the step needs, for the token of a bot. */
+  /** The permissions of the step, for the token of a bot. */
   readonly grant?: Grant
   /** The bot of the rule, which answers where the configuration names no login and no token. */
   readonly bot?: string | undefined

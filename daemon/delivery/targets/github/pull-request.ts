@@ -18,7 +18,7 @@ import { addLabelsAndReviewers, readLogin, withAuthor } from './pull-request-opt
 
 const usualAttempts = 2
 
-/** What publishes a change. */
+/** The parts that publish a change. */
 export type ChangeParts = {
   readonly attempts: Attempts
   readonly git: Git

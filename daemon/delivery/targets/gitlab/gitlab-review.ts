@@ -136,7 +136,7 @@ const createPost =
   }
 
 type Diff = {
-  /** What the head of a position needs. */
+  /** The head of a position needs these. */
   readonly refs: object
   readonly patches: ReadonlyMap<string, string>
   /** The path before a rename, by the new one. */
