@@ -42,6 +42,7 @@ export const measureWaits = async (
   const doorward = await startDoorward({ first, ...definitions(agent.port, source) })
   try {
     await measureFirstBytes(doorward, agent, { column: 'doorward', times }, note)
+    await measureApproval(doorward, times, note)
     if (!isShort) await measurePages(doorward, times, note)
     if (source !== undefined) await measureReviews(doorward, source, note)
   } finally {
@@ -75,10 +76,16 @@ ${more}`
   const server = `{ kind: http, url: "http://127.0.0.1:${port}/", concurrency: 4 }`
   return {
     webhooks:
-      entry('program') + entry('http') + (source === undefined ? '' : entry('review', review)),
+      entry('program') +
+      entry('http') +
+      entry('unasked', "    deliver_to: 'file:unasked.md'\n") +
+      entry('asked-for-mail', `    approve: { when: [email] }\n    deliver_to: 'file:asked.md'\n`) +
+      (source === undefined ? '' : entry('review', review)),
     agents: `  program: { kind: command, command: ${JSON.stringify(saysHello(port))}, concurrency: 4 }
   http: ${server}
   review: ${server}
+  unasked: { kind: echo }
+  asked-for-mail: { kind: echo }
 `,
     gateway: 'events: { keep: 1000 }\n',
   }
@@ -152,6 +159,25 @@ const measureFirstByte = async (
   note({ row, measure: `${kind}, p50 ms`, column, value: median(took) })
 }
 
+/** What approval costs an answer that waits for none: by a rule without it, and by one that asks for mails alone. */
+const measureApproval = async (doorward: Doorward, times: number, note: Note): Promise<void> => {
+  const took: Record<string, number[]> = { unasked: [], 'asked-for-mail': [] }
+  for (let count = 0; count < times * 2 + 3; count += 1)
+    for (const [name, all] of Object.entries(took)) {
+      const start = performance.now()
+      await delivered(doorward, name, sign({ number: count, pull_request: {} }))
+      // The first runs compile the code.
+      if (count >= 3) all.push(performance.now() - start)
+    }
+  for (const [name, all] of Object.entries(took))
+    note({
+      row: 'post to the delivered answer',
+      measure: `${name === 'unasked' ? 'without approve' : 'approve of another kind'}, p50 ms`,
+      column: 'doorward',
+      value: median(all),
+    })
+}
+
 const measurePages = async (doorward: Doorward, times: number, note: Note): Promise<void> => {
   const sender = createSender(doorward.url, await deliveryOf('24 KB'))
   await postAtOnce(sender, { posts: 1000, callers: 8 })
@@ -199,7 +225,7 @@ const measureReviews = async (doorward: Doorward, source: string, note: Note): P
   for (const [index, measure] of ['first ms', 'second ms'].entries()) {
     importFiles(source, index + 2)
     const start = performance.now()
-    await reviewed(doorward, sign({ number: 7, base, pull_request: {} }))
+    await delivered(doorward, 'review', sign({ number: 7, base, pull_request: {} }))
     note({
       row: 'review of a repository of 10,000 files',
       measure,
@@ -210,11 +236,12 @@ const measureReviews = async (doorward: Doorward, source: string, note: Note): P
   }
 }
 
-const reviewed = async (
+const delivered = async (
   { origin, authorized }: Doorward,
+  name: string,
   { body, headers }: Delivery,
 ): Promise<void> => {
-  const posted = await fetch(`${origin}/webhook/review`, {
+  const posted = await fetch(`${origin}/webhook/${name}`, {
     method: 'POST',
     headers: { ...headers, 'X-GitHub-Delivery': String(performance.now()) },
     body: Buffer.from(body),
@@ -225,7 +252,7 @@ const reviewed = async (
     const { state, detail } = JSON.parse(text) as EventDetail
     if (state === 'done') return
     if (!['queued', 'running', 'delivering'].includes(state))
-      throw new Error(`the review is ${state}: ${detail}`)
-    await wait(5)
+      throw new Error(`the event of ${name} is ${state}: ${detail}`)
+    await wait(name === 'review' ? 5 : 1)
   }
 }
