@@ -268,7 +268,11 @@ const sourceRows = ({ sources = [] }: Status, now: Date, { columns, paint }: Pag
     const words = [
       since === undefined ? sourceStates[state] : `connected since ${moment(since, now)}`,
       lastEventAt === undefined ? 'no event yet' : `last event ${ago(lastEventAt, now)}`,
-      ...(ignored === undefined ? [] : [`${ignored} of other people ignored`]),
+      ...(ignored === undefined
+        ? []
+        : [
+            `${ignored} ${kind === 'telegram' || kind === 'slack' ? 'of other people ignored' : 'left out'}`,
+          ]),
     ]
     const paths = webhooks.length === 0 ? 'buttons of approvals' : webhooks.join(', ')
     const mark = state === 'connected' ? paint('green', '✓') : paint('yellow', '!')

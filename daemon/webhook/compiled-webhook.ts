@@ -292,8 +292,8 @@ const unique = (texts: readonly string[]): string[] => [...new Set(texts)]
 
 const secretState = (webhook: Webhook, env: NodeJS.ProcessEnv): WebhookSummary['secret'] => {
   const { feed } = webhook
-  if (feed)
-    return !hasToken(feed) ? 'none' : listSecrets([feed.tokenEnv], env).length > 0 ? 'set' : 'unset'
+  // Nothing can be sent to the path of a program or of files.
+  if (feed) return !hasToken(feed) || listSecrets([feed.tokenEnv], env).length > 0 ? 'set' : 'unset'
   if (getKeySource(webhook.scheme)) return 'set'
   if (webhook.secretNames.length === 0) return 'none'
   return listSecrets(webhook.secretNames, env).length > 0 ? 'set' : 'unset'

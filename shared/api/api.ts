@@ -339,7 +339,7 @@ const sourceSummarySchema = z.strictObject({
   /** Connected since. */
   since: z.iso.datetime().optional(),
   lastEventAt: z.iso.datetime().optional(),
-  /** Events of people who may not start anything. */
+  /** Events of people who may not start anything, or that were left out of a flood. */
   ignored: z.int().optional(),
   problem: statusProblemSchema.optional(),
 })

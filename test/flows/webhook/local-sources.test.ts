@@ -86,6 +86,9 @@ describe('programs and files as sources', () => {
     )
     const status = await run(['status'], { home: daemon.home })
     assert.match(status.stdout, /no such pipe/)
+    // Nothing can be sent to them, so nothing is unsigned.
+    assert.doesNotMatch(status.stdout, /unsigned|other people/)
+    assert.match(status.stdout, /\d{3} left out: \/flood/)
   })
 
   it('tell of files that come, change and go, and of none that were there', async () => {
