@@ -77,7 +77,12 @@ export const createEventLinks = (now?: () => number): EventLinks => {
     },
     issueButton: (eventId, action, shown) => {
       const code = newCode()
-      buttons.set(code, { eventId, action, shown, isFirst: true })
+      buttons.set(code, {
+        eventId,
+        action,
+        ...(shown !== undefined && { shown }),
+        isFirst: true,
+      })
       return code
     },
     takeButton: (code) => {

@@ -7,7 +7,6 @@ import { join } from 'node:path'
 import type { AccessToken, Login, Status } from '../../../shared/api/api.ts'
 import { connect } from '../../../shared/client/client.ts'
 import { isAlive } from '../../../shared/home/lock.ts'
-import { untilFinished } from '../../support/daemon/daemon.ts'
 import { followEvents } from '../../support/daemon/events.ts'
 import { fixtureAgent } from '../../support/fixtures.ts'
 import { send } from '../../support/servers/http.ts'
@@ -201,11 +200,15 @@ describe('a restart of the daemon', () => {
     for (const { ask } of [reader, writer])
       assert.equal((await ask('GET', '/status')).body['startedAt'], startedAt)
 
+    const now = await inService(old)
+    const stream = await followEvents(now)
     const accepted = await sender.ask('POST', '/a', '{"n":"late"}')
     assert.deepEqual([accepted.status, accepted.connection], [202, 'close'])
-    const now = await inService(old)
-    const { state, result } = await untilFinished(now, String(accepted.body['id']))
-    assert.deepEqual([state, result], ['done', 'late'])
+    const late = String(accepted.body['id'])
+    // The old daemon tells the new one of it a moment after its sender.
+    await stream.next(({ id, state }) => id === late && state === 'done')
+    stream.close()
+    assert.equal((await eventOf(now.client, late)).result, 'late')
     const { webhooks } = await now.client.get<Status>('/status')
     assert.deepEqual([webhooks[0]?.counts.accepted, webhooks[0]?.counts.done], [1, 1])
     for (const { end } of all) end()
