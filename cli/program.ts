@@ -99,6 +99,8 @@ const addGroups = (
     .option('-f, --follow', 'print changes until interrupted (--json: JSON lines)')
     .option('--webhook <path>', 'only events of this webhook')
     .option('--state <state>', 'only events in this state: running, done, failed, …')
+    .option('--since <time>', 'also those of the history: 24h, 7d, 2026-06-01')
+    .option('--rule <name>', 'with --since: only events of this rule')
     .option('--limit <n>', 'the maximum number', wholeNumber, 20)
     .option('--all', 'also reloads of the configuration')
     .usage('[options] | show | open | retry | cancel | forget <id>')

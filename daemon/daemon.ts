@@ -211,6 +211,7 @@ const createRequestHandlers = (
           ...controls,
           status,
           stream,
+          history: services.history,
           hooks,
           workspaces: services.workspaces.store,
           checkOut: async ({ request, commit }, signal) => {

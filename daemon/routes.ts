@@ -15,6 +15,7 @@ import { DoorwardError } from '../shared/errors.ts'
 import { parseMilliseconds } from '../shared/text.ts'
 import type { EventControls } from './event-page/routes.ts'
 import { exactRouter, readJsonBody } from './http/body.ts'
+import { type History, listWithHistory } from './history/history.ts'
 import type { EventStream } from './http/sse.ts'
 import type { Hooks } from './sender-apis/hooks.ts'
 import type { WorkspaceStore } from './workspace/store.ts'
@@ -24,6 +25,7 @@ import { type StatusParts, buildStatus, listWebhooks } from './status.ts'
 type RouteParts = EventControls & {
   readonly status: StatusParts
   readonly stream: EventStream
+  readonly history: History
   readonly hooks: Hooks
   readonly workspaces: WorkspaceStore
   readonly checkOut: SessionRoutesParts['checkOut']
@@ -78,19 +80,30 @@ export const apiRoutes = (parts: RouteParts): Router => {
 
 const addEventRoutes = (
   router: Router,
-  { status, stream, retry, runAgain, cancel, forget, approvals }: RouteParts,
+  { status, stream, history, retry, runAgain, cancel, forget, approvals }: RouteParts,
 ): void => {
   const { catchUp } = status
   const { events } = status.memory
-  router.get('/events', (ctx) => {
+  router.get('/events', async (ctx) => {
     const { limit, webhook, state } = ctx.query
-    ctx.body = {
-      events: events.list({
-        limit: parseLimit(limit),
-        ...one('webhook', webhook),
-        ...parseState(one('state', state).state),
-      }),
+    const { since } = one('since', ctx.query['since'])
+    const { rule } = one('rule', ctx.query['rule'])
+    const filter = {
+      limit: parseLimit(limit),
+      ...one('webhook', webhook),
+      ...parseState(one('state', state).state),
     }
+    if (since === undefined && rule !== undefined) throw invalid('rule needs since')
+    ctx.body =
+      since === undefined
+        ? { events: events.list(filter) }
+        : await listWithHistory(
+            { ...filter, since: parseSince(since), ...(rule !== undefined && { rule }) },
+            { events, history },
+          )
+  })
+  router.delete('/events', async (ctx) => {
+    ctx.body = await history.forgetAll()
   })
   router.get('/events/stream', async (ctx) => {
     if (ctx.method === 'HEAD') {
@@ -109,11 +122,22 @@ const addEventRoutes = (
   router.post('/events/missed', async (ctx) => {
     ctx.body = await catchUp.decide(await readJsonBody(ctx, catchUpSchema))
   })
-  router.get('/events/:id', (ctx) => {
-    ctx.body = events.get(events.resolve(String(ctx.params['id'])))
+  router.get('/events/:id', async (ctx) => {
+    const typed = String(ctx.params['id'])
+    const past = events.record(typed) ? undefined : await history.find(typed)
+    ctx.body = past ?? events.get(events.resolve(typed))
   })
-  router.delete('/events/:id', (ctx) => {
-    ctx.body = forget(events.resolve(String(ctx.params['id'])))
+  router.delete('/events/:id', async (ctx) => {
+    const typed = String(ctx.params['id'])
+    // Those of the history are named by their whole id.
+    const past = events.record(typed) ? undefined : await history.forget(typed)
+    if (past) {
+      ctx.body = past
+      return
+    }
+    const id = events.resolve(typed)
+    ctx.body = forget(id)
+    await history.forget(id)
   })
   router.get('/events/:id/prompt', (ctx) => {
     const prompt: AgentPrompt = {

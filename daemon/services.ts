@@ -14,6 +14,8 @@ import { getLogLevel, type Log, openLog } from './log/log.ts'
 import { Metrics } from './metrics/metrics.ts'
 import type { Predecessor } from './restart/new-process.ts'
 import { Succession } from './restart/succession.ts'
+import { History } from './history/history.ts'
+import { createHistoryKey } from './history/history-key.ts'
 import { SealedSessions } from './sessions/sealed-sessions.ts'
 import { createMemory, type Memory } from './state.ts'
 import { Approvals } from './webhook/approvals/approvals.ts'
@@ -60,6 +62,27 @@ const createSealedSessions = (
   return sealed
 }
 
+type HistorySources = SealingParts & { readonly succession: Succession }
+
+const createHistory = (
+  { home, memory, leadership, log, succession }: HistorySources,
+  live: () => LiveConfig,
+): History => {
+  const settings = () => live().current().config.gateway.events.history
+  return new History({
+    folder: join(home.root, 'history'),
+    events: memory.events,
+    settings,
+    findKey: createHistoryKey(
+      home.run,
+      () => leadership.oauth().sealing,
+      () => settings().contents === 'sealed',
+    ),
+    isReplaced: () => succession.successor() !== undefined,
+    log,
+  })
+}
+
 export type Services = ReturnType<typeof createServices>
 
 /** Nothing listens, refreshes or watches yet. */
@@ -86,6 +109,7 @@ export const createServices = ({ home, processEnv, started, apiToken }: StartupI
   const run = createRecordedRun(home)
   const workspaces = new Workspaces({ home, run, access })
   const sealedSessions = createSealedSessions({ home, memory, leadership, log }, () => live)
+  const history = createHistory({ home, memory, leadership, log, succession }, () => live)
   const shared = { home, access, run, workspaces, marks, log }
   const engineServices = {
     ...memory,
@@ -112,6 +136,7 @@ export const createServices = ({ home, processEnv, started, apiToken }: StartupI
         if (succession.successor()) return
         for (const listener of configListeners) listener()
         void sealedSessions.configured(memory.sessions)
+        void history.configured()
         await daemonFile.tryWrite()
         void moveHooks(leadership.oauth().bots, live.current().config, log)
       },
@@ -126,9 +151,11 @@ export const createServices = ({ home, processEnv, started, apiToken }: StartupI
     log,
     closeLog: async () => {
       await sealedSessions.settled()
+      await history.settled()
       await closeLog()
     },
     sealedSessions,
+    history,
     memory,
     journal,
     payloads,

@@ -169,10 +169,19 @@ export const addEventsCommands = (events: Command): void => {
   events
     .command('forget')
     .description(
-      'remove the prompt, the answer and the payload of a finished event from memory, with its conversation',
+      'remove the prompt, the answer and the payload of a finished event from memory and the history, with its conversation',
     )
-    .argument('<id>')
-    .action(run(async () => (await import('./events/control.ts')).forgetEvent))
+    .argument('[id]')
+    .option('--all', 'instead, remove the whole history of the disk')
+    .option('-y, --yes', 'with --all: do not ask')
+    .action(
+      run<{ readonly yes?: boolean }>(async () => {
+        const { forgetEvent } = await import('./events/control.ts')
+        // The list of events has an option of this name too, and the parser gives it to the list.
+        const { all } = events.opts<{ readonly all?: boolean }>()
+        return async (context, args, options) => forgetEvent(context, args, { ...options, all })
+      }),
+    )
   addApprovalCommands(events)
 }
 

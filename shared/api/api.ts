@@ -208,6 +208,21 @@ export const eventDetailSchema = eventSchema.extend({
 })
 export type EventDetail = z.infer<typeof eventDetailSchema>
 
+/** An event of the history (`GET /events?since=`): the rest of its record is there only where `texts` is `kept`. */
+export const pastEventSchema = eventDetailSchema.extend({
+  past: z
+    .strictObject({
+      endedAt: z.iso.datetime(),
+      subjectKind: z.string().optional(),
+      texts: z.enum(['none', 'kept', 'unreadable']),
+    })
+    .optional(),
+})
+export type PastEvent = z.infer<typeof pastEventSchema>
+
+/** Response of `DELETE /events`. */
+export type ForgottenHistory = { readonly files: number; readonly bytes: number }
+
 /** `GET /events/:id/prompt`: the whole prompt of the last run, as its agent had it. */
 export const agentPromptSchema = z.strictObject({ prompt: z.string() })
 export type AgentPrompt = z.infer<typeof agentPromptSchema>

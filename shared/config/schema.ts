@@ -7,6 +7,7 @@ import { providerNameForm, scopeForm } from './name-forms.ts'
 import { targetsSchema } from '../targets/schema.ts'
 import {
   duration,
+  durationOrOff,
   environmentName,
   linkHosts,
   machineRole,
@@ -240,6 +241,20 @@ export const gatewayFileSchema = z.strictObject({
         .max(100_000)
         .default(200)
         .describe('Events kept in memory. Default 200.'),
+      history: z
+        .strictObject({
+          keep: durationOrOff(
+            '30d',
+            'How long what became of events is kept on the disk, in history/; off keeps nothing there.',
+          ),
+          contents: z
+            .enum(['none', 'sealed'])
+            .default('none')
+            .describe(
+              'What is kept: none, which is times, names, codes and numbers, or sealed, which is also titles, prompts and answers, sealed with a key that is in the keychain where tokens.store is, else in run/. Default none.',
+            ),
+        })
+        .prefault({}),
     })
     .prefault({}),
   sessions: z

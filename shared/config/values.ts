@@ -21,6 +21,14 @@ export const duration = (text: string, meaning: string) =>
     .prefault(text)
     .describe(`${meaning} Default ${text}.`)
 
+/** The same, where `off` is 0. */
+export const durationOrOff = (text: string, meaning: string) =>
+  z
+    .union([z.literal('off').transform(() => 0), milliseconds])
+    .refine((ms) => ms <= longestDurationMs, 'must be at most 365d')
+    .prefault(text)
+    .describe(`${meaning} Default ${text}.`)
+
 /** The same without one. */
 export const optionalDuration = (meaning: string) =>
   milliseconds

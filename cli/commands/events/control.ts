@@ -1,9 +1,10 @@
-import type { EventLink, EventRecord } from '../../../shared/api/api.ts'
+import type { EventLink, EventRecord, ForgottenHistory } from '../../../shared/api/api.ts'
 import type { Client } from '../../../shared/client/client.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { isSafeToOpen } from '../../../shared/net.ts'
 import type { Context } from '../../context.ts'
 import { withDaemon } from '../../daemon-client/ensure.ts'
+import { confirm } from '../../terminal/input.ts'
 import { interruptSignal } from '../../terminal/spinner.ts'
 import { hasBrowser, isRemoteShell, openBrowser } from '../oauth/login-help.ts'
 import { isFinished } from './format.ts'
@@ -68,18 +69,41 @@ export const cancelEvent = async (
   else terminal.print(`${event.id} ${event.state}`)
 }
 
-/** Removes the texts of a finished event from memory. Throws `event-not-found` or `event-not-finished`. */
+export type ForgetOptions = { readonly all?: boolean | undefined; readonly yes?: boolean }
+
+/**
+ * Removes the texts of a finished event from memory and the history, or with `--all` the whole history. Throws
+ * `event-not-found` or `event-not-finished`.
+ */
 export const forgetEvent = async (
   context: Context,
-  [id = '']: readonly string[],
+  [id]: readonly (string | undefined)[],
+  { all, yes }: ForgetOptions,
 ): Promise<void> => {
   const { terminal } = context
+  if ((id === undefined) === !all)
+    throw new DoorwardError('usage', 'name one event, or all of the history with --all', {
+      hint: 'doorward events forget --help',
+    })
+  if (id === undefined) return forgetHistory(context, yes)
   const event = await withDaemon(context, async (client) =>
     client.delete<EventRecord>(`/events/${encodeURIComponent(id)}`),
   )
   if (terminal.json) terminal.printJson(event)
   else
     terminal.print(`${event.id} forgotten: its prompt, answer, payload and conversation are gone`)
+}
+
+const forgetHistory = async (context: Context, yes = false): Promise<void> => {
+  const { terminal } = context
+  const question = 'remove the whole history of events?'
+  const refusal = 'forget --all removes what the disk has of all events'
+  const agreed =
+    yes || (await confirm({ question, refusal, interrupted: 'nothing was removed' }, terminal))
+  if (!agreed) return terminal.say('nothing was removed')
+  const removed = await withDaemon(context, (client) => client.delete<ForgottenHistory>('/events'))
+  if (terminal.json) terminal.printJson(removed)
+  else terminal.print(`removed the history: ${removed.files} files, ${removed.bytes} bytes`)
 }
 
 export type OpenOptions = { readonly browser: boolean }

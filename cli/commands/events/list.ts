@@ -23,6 +23,8 @@ export type EventsOptions = {
   readonly follow?: boolean
   readonly webhook?: string
   readonly state?: string
+  readonly since?: string
+  readonly rule?: string
   readonly limit: number
   readonly all?: boolean
 }
@@ -60,6 +62,8 @@ export const listEvents = async (
       const query = new URLSearchParams({ limit: String(limit) })
       if (webhook !== undefined) query.set('webhook', webhook)
       if (state !== undefined) query.set('state', state)
+      if (options.since !== undefined) query.set('since', options.since)
+      if (options.rule !== undefined) query.set('rule', options.rule)
       return client.get<{ events: EventRecord[] }>(`/events?${query.toString()}`)
     }
     return options.all || terminal.json
