@@ -4,8 +4,8 @@ import { openText, type SealKey, sealText } from '../oauth/tokens/sealed-file.ts
 import { parseJson } from '../util/payload-path.ts'
 
 /*
- * One event as a line of `history/YYYY-MM-DD.jsonl`: names, times, codes and numbers in the clear. With
- * `contents: sealed` everything else is in `sealed`, bound to the id of the event.
+ * One event as a line of `history/YYYY-MM-DD.jsonl`: names, times, codes and numbers in the clear. The
+ * rest of a record is in `sealed` with `contents: sealed`, bound to the id of the event.
  */
 
 const lineSchema = z.object({
