@@ -38,7 +38,7 @@ const batchMs = 500
 const maxWaiting = 10_000
 
 /**
- * What became of events, beyond the memory. A change to a final state is noted in memory, and a batch of them is
+ * Finished events, beyond the memory. A change to a final state is noted in memory, and a batch of them is
  * written later, so that no delivery waits. A disk that is full costs a line of the log.
  */
 export class History {

@@ -245,7 +245,7 @@ export const gatewayFileSchema = z.strictObject({
         .strictObject({
           keep: durationOrOff(
             '30d',
-            'How long what became of events is kept on the disk, in history/; off keeps nothing there.',
+            'How long finished events are kept on the disk, in history/; off keeps nothing there.',
           ),
           contents: z
             .enum(['none', 'sealed'])
