@@ -28,6 +28,7 @@ import { createHttp } from './targets/http.ts'
 import { writeToStandardOutput } from './targets/log.ts'
 import { createJira } from './targets/jira.ts'
 import { createLinear } from './targets/linear.ts'
+import type { PostedMessages } from './targets/slack-posted.ts'
 import { createSlack } from './targets/slack.ts'
 import { createTelegram } from './targets/telegram.ts'
 import { needsOf, type TokenSource } from './token.ts'
@@ -175,6 +176,8 @@ type SenderParts = {
   readonly git: Git
   /** What was pushed for each subject. */
   readonly attempts: Attempts
+  /** What answers with `update` replace in Slack. */
+  readonly posted: PostedMessages
 }
 
 export type Senders = Readonly<Record<SentKind, Sender>>
@@ -188,6 +191,7 @@ export const createSenders = ({
   messages,
   git,
   attempts,
+  posted,
 }: SenderParts): Senders => {
   const { slack, telegram, discord, email, github, gitlab, jira, linear, http } = targets
   const token = (
@@ -209,6 +213,7 @@ export const createSenders = ({
       slack.api_url,
       token('slack', slack.token_env, slack.login ?? 'slack'),
       messages,
+      posted,
     ),
     telegram: createTelegram(telegram, token('telegram', telegram.token_env, undefined)),
     discord: createDiscord(discord, env),

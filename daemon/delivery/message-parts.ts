@@ -45,7 +45,7 @@ export const createPartsSender =
         const sent = await retry(
           (mayHaveArrived) =>
             send(
-              { address, values, text, part: index + 1, reply },
+              { address, values, text, part: index + 1, isLast: index + 1 === texts.length, reply },
               { signal, timeoutMs, mailTimeoutMs, mayHaveArrived: mayHaveArrived || mayBeThere },
             ),
           { ...options, isIdempotent },

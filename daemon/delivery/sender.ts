@@ -31,7 +31,7 @@ export type AgentReply = {
   readonly reviewText?: string | undefined
   /** The requests of the answer that `outputs` allows. */
   readonly actions?: readonly OutputAction[] | undefined
-  /** A comment replaces the earlier comment of the same rule with the same key. */
+  /** A comment or message replaces the earlier one of the same rule with the same key. */
   readonly updateKey?: string | undefined
   /** The name of a check, where it is not that of the rule. */
   readonly checkName?: string | undefined
@@ -79,6 +79,8 @@ export type Message = {
   readonly text: string
   /** Number of the part, from 1. */
   readonly part: number
+  /** No other part follows. */
+  readonly isLast: boolean
   readonly reply: AgentReply
 }
 
@@ -143,7 +145,7 @@ export type Sender = {
    * The exact text that `send` would send, made by the same code and without asking anyone. By default the parts of
    * the message.
    */
-  readonly preview?: (message: Omit<Message, 'part'>) => string | Promise<string>
+  readonly preview?: (message: Omit<Message, 'part' | 'isLast'>) => string | Promise<string>
   /** The origin of its server, whose links stay links in an answer. */
   readonly server?: string | undefined
   /** Undefined where a variable has its token. */

@@ -7,6 +7,7 @@ import { enabledRules, reservedSegments } from '../../shared/config/webhook.ts'
 import { createInvoke } from '../agents/invoke.ts'
 import type { RunProcess } from '../agents/orphans.ts'
 import { Attempts } from '../delivery/changes/attempts.ts'
+import { PostedMessages } from '../delivery/targets/slack-posted.ts'
 import { createDeliver, createSenders, type Senders } from '../delivery/deliver.ts'
 import type { CommentMarks, OwnMessages } from '../delivery/loop-guard.ts'
 import type { Progress } from '../delivery/message-parts.ts'
@@ -106,6 +107,7 @@ export const createEngine = (
     messages,
     git: createGit(run, env, home.run),
     attempts: new Attempts(join(home.run, 'attempts')),
+    posted: new PostedMessages(join(home.run, 'slack-messages')),
   }
   const inspect = createInspect({
     git: senderParts.git,

@@ -136,7 +136,7 @@ export const ruleFields = {
     .boolean()
     .optional()
     .describe(
-      'With true, a comment by github: edits the earlier comment of the same rule there, instead of adding one. Default false.',
+      'With true, a comment by github: edits the earlier comment of the same rule there, and a message by slack: the one in the same thread or about the same subject, instead of adding one. Default false.',
     ),
   check_name: z
     .string()

@@ -1,7 +1,7 @@
 import { findBudgetFault } from '../agents/budget.ts'
 import { toScheme } from '../signatures/described.ts'
 import type { SignatureScheme } from '../signatures/scheme.ts'
-import { isAtSubject, publishesChange, replyKind } from '../targets/targets.ts'
+import { isAtSubject, publishesChange, replyKind, type Target } from '../targets/targets.ts'
 import { headerNamesIn } from '../templates.ts'
 import type { Rate } from '../text.ts'
 import {
@@ -286,13 +286,13 @@ export const checkRule = (
         'no target of this rule is pull-request:',
         'remove it, or write pull-request:<owner>/<repo> in deliver_to',
       )
-  if (update && !targets.some((target) => target.kind === 'github' && !replyKind(target)))
+  if (update && !targets.some(isEdited))
     report(
       'update',
-      'no target of this rule is github:, whose comments it edits',
+      'no target of this rule is github: or slack:, whose messages it edits',
       targets.some(({ kind }) => kind === 'github-review' || kind === 'gitlab-review')
         ? 'remove it: a review replaces the earlier one of its rule by itself'
-        : 'remove it, or write github:<owner>/<repo>#<number> in deliver_to',
+        : 'remove it, or write github:<owner>/<repo>#<number> or slack:#channel in deliver_to',
     )
   if (
     fields.check_name !== undefined &&
@@ -305,6 +305,10 @@ export const checkRule = (
       'remove it, or write github-check:<owner>/<repo>@<commit> in deliver_to',
     )
 }
+
+/** A reply in the thread of a review at GitHub is not edited. */
+const isEdited = (target: Target): boolean =>
+  target.kind === 'slack' || (target.kind === 'github' && !replyKind(target))
 
 /** Senders whose messages take reactions. */
 const acknowledged = ['github', 'slack', 'telegram']

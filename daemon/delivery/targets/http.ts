@@ -100,11 +100,16 @@ const getUrl = (
   })
 }
 
-const toRequestBody = (template: string | undefined, message: Omit<Message, 'part'>): string =>
-  template === undefined ? defaultBody(message) : templateBody(template, message)
+const toRequestBody = (
+  template: string | undefined,
+  message: Omit<Message, 'part' | 'isLast'>,
+): string => (template === undefined ? defaultBody(message) : templateBody(template, message))
 
 /** For a chat rather than a program: without control sequences, and with mentions that notify no one. */
-const templateBody = (template: string, { reply, values }: Omit<Message, 'part'>): string => {
+const templateBody = (
+  template: string,
+  { reply, values }: Omit<Message, 'part' | 'isLast'>,
+): string => {
   const { eventId, webhook, receivedAt, text } = reply
   const own = {
     result: chatText(text),
@@ -122,7 +127,7 @@ const templateBody = (template: string, { reply, values }: Omit<Message, 'part'>
   })
 }
 
-const defaultBody = ({ reply }: Omit<Message, 'part'>): string => {
+const defaultBody = ({ reply }: Omit<Message, 'part' | 'isLast'>): string => {
   const { eventId, webhook, receivedAt, text: result } = reply
   const timestamp = receivedAt.toISOString()
   return JSON.stringify({

@@ -1,11 +1,17 @@
 import { isAddress } from '../../../shared/targets/schema.ts'
 import { textAt } from '../../util/payload-path.ts'
-import { DeliveryError, TokenRefused } from '../delivery-error.ts'
+import { asReadOnly, DeliveryError, TokenRefused } from '../delivery-error.ts'
 import { retryAfterIn } from '../../util/http-retry-after.ts'
 import { toStatusError, requestTarget, type TargetResponse } from '../request.ts'
 import type { OwnMessages } from '../loop-guard.ts'
-import { type Attempt, type Sender, type Sent, toMade } from '../sender.ts'
+import { type Attempt, type Message, type Sender, type Sent, toMade } from '../sender.ts'
 import { needsOf, type TokenSource, withToken } from '../token.ts'
+import {
+  notEditable,
+  type PostedMessages,
+  replaceEarlier,
+  toReplacedDigest,
+} from './slack-posted.ts'
 import { isResponseUrl, parseResponseUrl, toResponse } from './slack-reply.ts'
 
 const slack = 'slack'
@@ -18,33 +24,29 @@ export const createSlack = (
   apiUrl = 'https://slack.com/api',
   token: TokenSource,
   messages: OwnMessages,
+  posted: PostedMessages,
 ): Sender => ({
   isIdempotent: false,
-  send: async ({ address, text, part }, attempt) => {
+  send: async (message, attempt) => {
+    const { address, text, part } = message
     if (isResponseUrl(address)) return respond(parseResponseUrl(address, apiUrl), text, attempt)
-    const [channel = '', thread] = address.split('/')
-    const post = async (accessToken: string): Promise<TargetResponse> => {
-      const response = await requestTarget(new URL(`${apiUrl}/chat.postMessage`), {
-        target: slack,
-        token: accessToken,
-        json: {
-          channel: toChannel(channel),
-          ...(thread !== undefined && { thread_ts: thread }),
-          markdown_text: text,
-          // Otherwise Slack requests every URL that an agent, or its attacker, writes.
-          unfurl_links: false,
-          unfurl_media: false,
-        },
-        attempt,
-      })
-      const failure = toSlackFailure(response, address)
-      if (failure) throw failure
-      messages.remember(response.json)
-      return response
-    }
     return withToken(token, async (accessToken) => {
-      const response = await messages.post(async () => post(accessToken))
-      return part > 1 ? undefined : { made: await findPage(response, apiUrl, accessToken, attempt) }
+      const call = createCall(apiUrl, accessToken, attempt)
+      const post = async () => postMessage(message, call, messages)
+      const digest = toReplacedDigest(message)
+      const { response, note } =
+        digest === undefined
+          ? { response: await post() }
+          : await replaceEarlier({
+              ...message,
+              digest,
+              posted,
+              post,
+              edit: async (old) => editMessage(old, text, call, messages),
+              remove: async (old) => call('chat.delete', old, address),
+            })
+      const made = part > 1 ? undefined : await findPage(response, apiUrl, accessToken, attempt)
+      return { note, made }
     })
   },
   needs: needsOf(token, ['chat:write']),
@@ -67,6 +69,59 @@ export const createSlack = (
       return response
     }),
 })
+
+/** Calls a method of the Web API. `accepts` lists errors that are no failure here. Throws `DeliveryError`. */
+type Call = (
+  method: string,
+  json: object,
+  address: string,
+  accepts?: readonly string[],
+) => Promise<TargetResponse>
+
+const createCall =
+  (apiUrl: string, token: string, attempt: Attempt): Call =>
+  async (method, json, address, accepts = []) => {
+    const url = new URL(`${apiUrl}/${method}`)
+    const response = await requestTarget(url, { target: slack, token, json, attempt })
+    if (accepts.includes(textAt(response.json, 'error') ?? '')) return response
+    const failure = toSlackFailure(response, address)
+    if (failure) throw failure
+    return response
+  }
+
+const postMessage = async (
+  { address, text }: Pick<Message, 'address' | 'text'>,
+  call: Call,
+  messages: OwnMessages,
+): Promise<TargetResponse> => {
+  const [channel = '', thread] = address.split('/')
+  const json = {
+    channel: toChannel(channel),
+    ...(thread !== undefined && { thread_ts: thread }),
+    markdown_text: text,
+    // Otherwise Slack requests every URL that an agent, or its attacker, writes.
+    unfurl_links: false,
+    unfurl_media: false,
+  }
+  return messages.post(async () => {
+    const response = await call('chat.postMessage', json, address)
+    messages.remember(response.json)
+    return response
+  })
+}
+
+/** A repeated edit changes nothing, so it may be tried again where it may have arrived. */
+const editMessage = async (
+  message: { readonly channel: string; readonly ts: string },
+  text: string,
+  call: Call,
+  messages: OwnMessages,
+): Promise<TargetResponse> => {
+  // Slack tells the app of the edit, perhaps before it answers.
+  messages.remember(message)
+  const json = { ...message, markdown_text: text }
+  return asReadOnly(call('chat.update', json, message.channel, notEditable))
+}
 
 const permalinkMs = 3000
 

@@ -87,7 +87,13 @@ describe('any value in the name of a target', () => {
 
 describe('any answer as a mail', () => {
   const headers = async (text: string) => {
-    const message = { address: 'jane@example.com', text, part: 1, reply: makeReply(text) }
+    const message = {
+      address: 'jane@example.com',
+      text,
+      part: 1,
+      isLast: true,
+      reply: makeReply(text),
+    }
     const { bytes, envelope } = await composeMail(message, 'Doorward <me@example.com>')
     const [head = ''] = bytes.toString('latin1').split('\r\n\r\n')
     const names = head.replaceAll(/\r\n[ \t]/g, ' ').split('\r\n')

@@ -2,6 +2,7 @@ import { type TargetSettings, targetsSchema } from '../../../shared/targets/sche
 import { join } from 'node:path'
 import type { z } from 'zod'
 import { Attempts } from '../../../daemon/delivery/changes/attempts.ts'
+import { PostedMessages } from '../../../daemon/delivery/targets/slack-posted.ts'
 import { parseTarget, withReads } from '../../../shared/targets/targets.ts'
 import type { AgentReply, ResolvedTarget } from '../../../daemon/delivery/sender.ts'
 import { type Deliver, type DeliverParts, createDeliver } from '../../../daemon/delivery/deliver.ts'
@@ -79,6 +80,7 @@ export const deliverWith = (
     marks: createCommentMarks('an api token'),
     messages,
     attempts: new Attempts(join(homeFolder, 'attempts')),
+    posted: new PostedMessages(join(homeFolder, 'slack-messages')),
     git: createGit(runProcess, { ...process.env, ...env }, homeFolder),
     progress: createProgress(),
     log: { debug: log, info: log, warn: log, error: log },

@@ -34,6 +34,10 @@ export class SlackServer {
   patienceMs = 3000
   /** A socket is closed as soon as it said hello. */
   closesAtOnce = false
+  /** The messages that are there, by channel and `ts`. */
+  readonly messages = new Map<string, string>()
+  /** The error that a method answers with. */
+  readonly refusals = new Map<string, string>()
   #number = 0
   #greeted = 0
   url = ''
@@ -210,16 +214,31 @@ export class SlackServer {
     }
     if (method === 'auth.test')
       return { ok: true, team_id: 'T0TEAM', user_id: 'U0BOT', bot_id: 'B0BOT' }
-    if (method === 'chat.postMessage' || method === 'chat.update') {
-      const channel = String(body['channel']).startsWith('#') ? 'C0CHANNEL' : body['channel']
-      return {
-        ok: true,
-        channel,
-        ts: body['ts'] ?? `1795000000.${String((this.#number += 1)).padStart(6, '0')}`,
-      }
+    const error = this.refusals.get(method)
+    if (error !== undefined) return { ok: false, error }
+    if (method === 'chat.postMessage') {
+      const channel = toChannelId(String(body['channel']))
+      const ts = `1795000000.${String((this.#number += 1)).padStart(6, '0')}`
+      this.messages.set(`${channel} ${ts}`, String(body['markdown_text'] ?? body['text']))
+      return { ok: true, channel, ts }
+    }
+    if (method === 'chat.update' || method === 'chat.delete') {
+      // Unlike chat.postMessage these take ids alone.
+      const [channel, ts] = [String(body['channel']), String(body['ts'])]
+      const name = `${channel} ${ts}`
+      if (!this.messages.has(name)) return { ok: false, error: 'message_not_found' }
+      if (method === 'chat.delete') this.messages.delete(name)
+      else this.messages.set(name, String(body['markdown_text'] ?? body['text']))
+      return { ok: true, channel, ts }
     }
     return { ok: true }
   }
+}
+
+/** That of a channel, or of the direct messages with a person. */
+const toChannelId = (named: string): string => {
+  if (named.startsWith('#')) return 'C0CHANNEL'
+  return /^[UW]/.test(named) ? `D${named.slice(1)}` : named
 }
 
 /** The body of an event, as Slack posts it and puts it into an envelope (docs.slack.dev/apis/events-api). */

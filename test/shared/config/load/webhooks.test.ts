@@ -314,12 +314,12 @@ describe('rules of a webhook', () => {
     'update without a comment that it could edit': [
       {
         webhooks: rules(
-          '      - { name: a, deliver_to: slack:#a }\n      - { name: b, update: true }\n',
+          '      - { name: a, deliver_to: telegram:@channel }\n      - { name: b, update: true }\n',
           '    agent: echo\n    prompt_template: x\n    update: true\n    deliver_to: [log, github-review:a/b#1]\n',
         ),
       },
-      'webhooks.yaml:5:5 webhooks[0].update: no target of this rule is github:, whose comments it edits (remove it, or write github:<owner>/<repo>#<number> in deliver_to)',
-      'webhooks.yaml:9:20 webhooks[0].rules[1].update: no target of this rule is github:, whose comments it edits (remove it: a review replaces the earlier one of its rule by itself)',
+      'webhooks.yaml:5:5 webhooks[0].update: no target of this rule is github: or slack:, whose messages it edits (remove it, or write github:<owner>/<repo>#<number> or slack:#channel in deliver_to)',
+      'webhooks.yaml:9:20 webhooks[0].rules[1].update: no target of this rule is github: or slack:, whose messages it edits (remove it: a review replaces the earlier one of its rule by itself)',
     ],
     'check_name without a check that it could name': [
       {
