@@ -111,13 +111,14 @@ export const createServices = ({ home, processEnv, started, apiToken }: StartupI
   const sealedSessions = createSealedSessions({ home, memory, leadership, log }, () => live)
   const history = createHistory({ home, memory, leadership, log, succession }, () => live)
   const shared = { home, access, run, workspaces, marks, log }
+  // After a restart the tray follows the other daemon.
+  const hasTray = () => stream.hasTray() || succession.successor() !== undefined
   const engineServices = {
     ...memory,
     ...shared,
     held,
     queue: intake.queue,
-    // After a restart the tray follows the other daemon.
-    hasTray: () => stream.hasTray() || succession.successor() !== undefined,
+    hasTray,
   }
   const payloads = new KeptPayloads()
   const configListeners: (() => void)[] = []
@@ -159,7 +160,14 @@ export const createServices = ({ home, processEnv, started, apiToken }: StartupI
     memory,
     journal,
     payloads,
-    approvals: new Approvals({ ...memory, payloads, current: live.current, succession, log }),
+    approvals: new Approvals({
+      ...memory,
+      payloads,
+      current: live.current,
+      succession,
+      hasTray,
+      log,
+    }),
     run,
     stream,
     intake,

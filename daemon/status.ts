@@ -95,6 +95,7 @@ export const buildStatus = async (parts: StatusParts): Promise<Status> => {
       ...live.problems(),
       ...budgets.problems(config.webhooks, performance.now()),
       ...parts.spending.problems(),
+      ...parts.approvals.problems(),
       ...parts.catchUp.problems(),
       ...parts.scheduler.problems(),
       ...parts.sources.problems(),

@@ -90,6 +90,11 @@ export const findConfigFile = (about: About | undefined): ConfigFile | undefined
   [webhooks, agents, gateway, schedules].find((file) => file === about?.file)
 
 const minorCodes: ReadonlySet<string> = new Set([
+  'approval-unasked',
+  'approve-by-no-one',
+  'approve-without-check',
+  'approve-without-effect',
+  'approve-without-source',
   'body-limit-too-large',
   'budget-not-counted',
   'budget-used',

@@ -1,5 +1,6 @@
 import type { StatusProblem } from '../../shared/api/api.ts'
 import type { Amount, Budget } from '../../shared/agents/budget.ts'
+import { aboutRule, enabledDefinitions } from '../../shared/config/definitions.ts'
 import type { Config } from '../../shared/config/load.ts'
 import type { Rule } from '../../shared/config/rule.ts'
 import type { About } from '../../shared/errors.ts'
@@ -74,8 +75,8 @@ export class Spending {
   /** Each once, whatever number of rules an agent has. */
   #all(): Limit[] {
     const config = this.#config()
-    const rules = config.webhooks.flatMap(({ path, enabled, rules }) =>
-      enabled ? rules.map((rule) => ({ ...rule, path })) : [],
+    const rules = enabledDefinitions(config).flatMap(({ path, rules }) =>
+      rules.map((rule) => ({ ...rule, path })),
     )
     return [
       ...rules.flatMap(limitsOfRule),
@@ -101,7 +102,7 @@ const limitsOfRule = ({ path, name, budget }: RuleAt): Limit[] => {
   return toLimits(budget, {
     of: { rule },
     what: `rule ${rule}`,
-    about: { webhook: path, file: 'config/webhooks.yaml' },
+    about: { file: 'config/webhooks.yaml', ...aboutRule(path) },
   })
 }
 

@@ -1,5 +1,6 @@
 import { type EventRecord, testKeyHeader, type WebhookSummary } from '../../shared/api/api.ts'
 import { type Budget, toRunLimit } from '../../shared/agents/budget.ts'
+import { enabledDefinitions } from '../../shared/config/definitions.ts'
 import { listSecrets } from '../../shared/config/environment.ts'
 import { hasToken } from '../../shared/sources/feed.ts'
 import type { Config } from '../../shared/config/load.ts'
@@ -61,27 +62,25 @@ export const webhooksByPath = (
   env: NodeJS.ProcessEnv,
 ): ReadonlyMap<string, CompiledWebhook> =>
   new Map(
-    [...config.webhooks, ...config.schedules.map(({ webhook }) => webhook)]
-      .filter((webhook) => webhook.enabled)
-      .flatMap((webhook) => {
-        const scopeHeaders = headerNamesIn(webhook.rules.flatMap(scopePaths))
-        const headerNames = listHeaderNames(webhook.scheme, scopeHeaders)
-        const ready: CompiledWebhook = {
-          ...webhook,
-          rules: compileRules(webhook, config, env),
-          verifier: createVerifier(webhook, env, config),
-          hasUnsignedPost: handshakeMethods(webhook.scheme).includes('POST'),
-          maxBodyBytes: config.gateway.server.body_limit,
-          headerNames,
-          eventHeaders: headerNames.filter(
-            (name) => isEventHeader(name) || isOwnEventHeader(webhook.scheme, name),
-          ),
-          scopeHeaders,
-          secrets: () => knownSecrets(webhook, config, env),
-          verifyTokens: () => listSecrets(webhook.verifyTokenNames, env),
-        }
-        return webhook.urlPaths.map((path) => [path, ready] as const)
-      }),
+    enabledDefinitions(config).flatMap((webhook) => {
+      const scopeHeaders = headerNamesIn(webhook.rules.flatMap(scopePaths))
+      const headerNames = listHeaderNames(webhook.scheme, scopeHeaders)
+      const ready: CompiledWebhook = {
+        ...webhook,
+        rules: compileRules(webhook, config, env),
+        verifier: createVerifier(webhook, env, config),
+        hasUnsignedPost: handshakeMethods(webhook.scheme).includes('POST'),
+        maxBodyBytes: config.gateway.server.body_limit,
+        headerNames,
+        eventHeaders: headerNames.filter(
+          (name) => isEventHeader(name) || isOwnEventHeader(webhook.scheme, name),
+        ),
+        scopeHeaders,
+        secrets: () => knownSecrets(webhook, config, env),
+        verifyTokens: () => listSecrets(webhook.verifyTokenNames, env),
+      }
+      return webhook.urlPaths.map((path) => [path, ready] as const)
+    }),
   )
 
 const compileRules = (

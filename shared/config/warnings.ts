@@ -18,6 +18,7 @@ import {
 import { valueConditions } from '../filter/conditions.ts'
 import { approveWarnings } from '../approve/warnings.ts'
 import { needsApproval, toApprove } from '../approve/approve.ts'
+import { aboutRule, describeRule, enabledDefinitions, enabledRules } from './definitions.ts'
 import { listSecrets } from './environment.ts'
 import type { Config } from './load.ts'
 import { builtInProviders } from './name-forms.ts'
@@ -53,7 +54,7 @@ export const collectWarnings = (config: Config, env: NodeJS.ProcessEnv): Warning
       ...webhook.rules.flatMap((rule) =>
         checks
           .flatMap((check) => check(rule, webhook))
-          .map((fault) => toWarning(fault, `webhook ${describeRule(webhook.path, rule)}`)),
+          .map((fault) => toWarning(fault, describeRule(webhook.path, rule))),
       ),
     ]),
     ...[...keyFaults(facts), ...targetFaults(config, env)].map((fault) => toWarning(fault)),
@@ -65,16 +66,14 @@ export const collectWarnings = (config: Config, env: NodeJS.ProcessEnv): Warning
   ]
 }
 
-/** `/webhook/github review`, as events show it. */
-const describeRule = (path: string, { name }: Rule): string =>
-  name === undefined ? path : `${path} ${name}`
-
 /** A budget of all runs in dollars, with agents that do not say what they cost. */
-const budgetWarnings = ({ gateway: { budget }, webhooks }: Config): Warning[] => {
+const budgetWarnings = (config: Config): Warning[] => {
+  const { budget } = config.gateway
   const isInDollars = [budget?.day, budget?.month].some((most) => most && 'usd' in most)
   if (!isInDollars) return []
-  const rules = webhooks.flatMap(({ enabled, rules }) => (enabled ? rules : []))
-  const silent = rules.filter(({ agent }) => isForModel(agent.kind) && !says(agent).usd)
+  const silent = enabledRules(config).filter(
+    ({ agent }) => isForModel(agent.kind) && !says(agent).usd,
+  )
   const names = [...new Set(silent.map(({ agentName }) => agentName))].join(', ')
   return names === ''
     ? []
@@ -163,32 +162,31 @@ const withoutVariable = ({ kind }: Pick<Agent, 'kind'>): string =>
  * a way in. `bare` names agents whose sandbox is missing here.
  */
 export const riskWarnings = (config: Config, bare: ReadonlySet<string> = new Set()): Warning[] =>
-  config.webhooks
-    .filter(({ enabled }) => enabled)
-    .flatMap(({ path, rules }) =>
-      rules.flatMap((rule) => {
-        const approve = toApprove(rule.approve, config.gateway.approve)
-        // You see what leaves before it does.
-        const isSeen = ({ kind }: Rule['targets'][number]) =>
-          rule.dryRun === true || (approve !== undefined && needsApproval(approve, kind))
-        const unseen = { ...rule, targets: rule.targets.filter((target) => !isSeen(target)) }
-        const warnings = riskWarning(describeRule(path, rule), unseen, bare)
-        const about = { webhook: path, agent: rule.agentName }
-        return warnings.map((warning) => ({ ...warning, about }))
-      }),
-    )
+  enabledDefinitions(config).flatMap(({ path, rules }) =>
+    rules.flatMap((rule) => {
+      const approve = toApprove(rule.approve, config.gateway.approve)
+      // You see what leaves before it does.
+      const isSeen = ({ kind }: Rule['targets'][number]) =>
+        rule.dryRun === true || (approve !== undefined && needsApproval(approve, kind))
+      const unseen = { ...rule, targets: rule.targets.filter((target) => !isSeen(target)) }
+      const warnings = riskWarning(describeRule(path, rule), unseen, bare)
+      const about = { ...aboutRule(path), agent: rule.agentName }
+      return warnings.map((warning) => ({ ...warning, about }))
+    }),
+  )
 
-const riskWarning = (path: string, rule: Rule, bare: ReadonlySet<string>): Warning[] => {
+const riskWarning = (name: string, rule: Rule, bare: ReadonlySet<string>): Warning[] => {
   const { acceptsRisk, agentName, agent, prompt, targets, workspace } = rule
-  const hasEventText = pathsIn(prompt).length > 0 || workspace !== undefined
+  const hasEventText =
+    pathsIn(prompt).some(([root]) => root !== 'schedule') || workspace !== undefined
   const sent = targets.filter(({ kind }) => (sentKinds as readonly string[]).includes(kind))
   if (acceptsRisk || !hasEventText) return []
-  if (sent.length === 0) return networkRisk(path, rule)
+  if (sent.length === 0) return networkRisk(name, rule)
   const where = sent.map(({ text }) => text).join(', ')
-  const gives = `webhook ${path} gives text that strangers can write to agent ${agentName}, which may`
+  const gives = `${name} gives text that strangers can write to agent ${agentName}, which may`
   const sends = `and sends its answer out of this machine (${where})`
   const otherwise =
-    'deliver to log, notify:desktop or file:, or leave {{event…}} out of the prompt; accept_risk: true in the webhook silences this'
+    'deliver to log, notify:desktop or file:, or leave {{event…}} out of the prompt; accept_risk: true in its entry silences this'
   const permission = describePermission(agent) ?? describeWriting(agent, workspace)
   if (permission !== undefined)
     return warn(
@@ -214,13 +212,13 @@ const riskWarning = (path: string, rule: Rule, bare: ReadonlySet<string>): Warni
 }
 
 /** An agent that runs programs reaches other machines without a target, unless its network is limited. */
-const networkRisk = (path: string, { agentName, agent }: Rule): Warning[] => {
+const networkRisk = (name: string, { agentName, agent }: Rule): Warning[] => {
   const permission = describePermission(agent)
   if (permission === undefined || !runsProgram(agent) || getNetworkMode(agent) !== 'open') return []
   return warn(
     'dangerous-combination',
-    `webhook ${path} gives text that strangers can write to agent ${agentName}, which may change files or run programs on its own (${permission}) and reaches every host of the network: the author of that text can make the agent send out what it finds, also where its answer stays here`,
-    `write ${agent.kind === 'command' ? 'network: { allow: [hosts] }' : 'network: model'} for the agent, or take ${permission} from it; accept_risk: true in the webhook silences this`,
+    `${name} gives text that strangers can write to agent ${agentName}, which may change files or run programs on its own (${permission}) and reaches every host of the network: the author of that text can make the agent send out what it finds, also where its answer stays here`,
+    `write ${agent.kind === 'command' ? 'network: { allow: [hosts] }' : 'network: model'} for the agent, or take ${permission} from it; accept_risk: true in its entry silences this`,
   )
 }
 

@@ -57,18 +57,6 @@ export type Webhook = {
   readonly rules: readonly Rule[]
 }
 
-/** The rules of all enabled definitions. */
-export const enabledRules = ({
-  webhooks,
-  schedules = [],
-}: {
-  readonly webhooks: readonly Webhook[]
-  readonly schedules?: readonly { readonly webhook: Webhook }[]
-}): Rule[] =>
-  [...webhooks, ...schedules.map(({ webhook }) => webhook)]
-    .filter(({ enabled }) => enabled)
-    .flatMap(({ rules }) => rules)
-
 /** First parts of paths that belong to the local API. */
 export const reservedSegments = [
   'oauth',

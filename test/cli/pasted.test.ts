@@ -148,9 +148,12 @@ describe('the configuration in the documents', () => {
     }
     assert.deepEqual(faults, [])
     assert.ok(count > 40, String(count))
-    // The page says that this warning comes, and what to do about it.
+    // The pages say that these warnings come, and what to do about them.
     const risk = 'dangerous-combination'
-    assert.deepEqual(warnings, { 'fixes.md': [risk, risk, risk] })
+    assert.deepEqual(warnings, {
+      'approval.md': ['approve-without-source'],
+      'fixes.md': [risk, risk, risk],
+    })
   })
 
   it('names the variables that webhook add writes', async () => {

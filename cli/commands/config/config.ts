@@ -9,6 +9,9 @@ import type { Context } from '../../context.ts'
 import { findRunningDaemon } from '../../daemon-client/connect.ts'
 import { exitDone, exitFailed } from '../../exit-code.ts'
 import { reloadIfRunning } from '../daemon/reload.ts'
+import { approveDesktopWarnings } from '../../../shared/approve/warnings.ts'
+import type { Home } from '../../../shared/home/home.ts'
+import { readTrayPid } from '../doctor/tray.ts'
 import { collectWarnings } from '../../../shared/config/warnings.ts'
 import type { Warning } from '../../../shared/config/warning.ts'
 import { agentProgramWarnings } from '../../../shared/agents/program.ts'
@@ -172,6 +175,7 @@ export const isConfigurationGood = async ({ home, terminal }: Context): Promise<
         ...(await sandboxWarnings(config, env, home.root)),
         ...(await fileTargetWarnings(config, home.root)),
         ...(await whoWarnings(config, env, home)),
+        ...((await isWithoutDesktop(home, env)) ? approveDesktopWarnings(config) : []),
       ]
     : []
   if (problems.length > 0) process.exitCode = exitFailed
@@ -188,6 +192,13 @@ export const isConfigurationGood = async ({ home, terminal }: Context): Promise<
   else terminal.say(`${problems.length} ${problems.length === 1 ? 'problem' : 'problems'}`)
   return problems.length === 0
 }
+
+/** As over ssh, in a container and on a server. */
+const isWithoutDesktop = async (home: Home, env: NodeJS.ProcessEnv): Promise<boolean> =>
+  process.platform === 'linux' &&
+  !env['DISPLAY'] &&
+  !env['WAYLAND_DISPLAY'] &&
+  (await readTrayPid(home)) === undefined
 
 const load = async (
   read: () => Promise<Config>,

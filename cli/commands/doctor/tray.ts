@@ -70,7 +70,8 @@ const collectProgram = async (): Promise<DesktopFacts['program']> => {
   }
 }
 
-const readTrayPid = async (home: Home): Promise<number | undefined> => {
+/** The pid of the tray of this home, if it runs. */
+export const readTrayPid = async (home: Home): Promise<number | undefined> => {
   const lock = await readFile(join(home.run, 'tray.lock'), 'utf8').catch(() => '')
   const pid = Number.parseInt(lock, 10)
   return pid > 0 && isAlive(pid) ? pid : undefined

@@ -1,4 +1,5 @@
-import type { Approval, EventRecord } from '../../../shared/api/api.ts'
+import type { Approval, EventRecord, StatusProblem } from '../../../shared/api/api.ts'
+import { splitPlace } from '../../../shared/approve/approve.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { isFinal } from '../../events/event-record.ts'
 import { type EventStore, eventNotFound } from '../../events/event-store.ts'
@@ -35,6 +36,7 @@ type ApprovalsParts = {
   readonly payloads: KeptPayloads
   readonly questions: QuestionRecords
   readonly succession: Pick<Succession, 'awaitSuccessor'>
+  readonly hasTray: () => boolean
   readonly log: Log
 }
 
@@ -72,6 +74,30 @@ export class Approvals implements ChatApprovals {
   /** The events that wait, the oldest first. */
   list(): EventRecord[] {
     return this.#parts.events.list({ limit: maxListed, state: 'waiting' }).toReversed()
+  }
+
+  /** Answers that wait though no one was asked about them. */
+  problems(): StatusProblem[] {
+    const unasked = this.list().filter((record) => !this.#isAsked(record))
+    const [first] = unasked
+    if (!first) return []
+    const detail =
+      unasked.length === 1
+        ? `event ${first.id} waits for an approval, and no one was asked`
+        : `${unasked.length} events wait for an approval, and no one was asked`
+    const hint = `doorward events show ${first.id}; start the tray, or name a chat in approve.by`
+    return [{ code: 'approval-unasked', detail, hint, about: { event: first.id } }]
+  }
+
+  #isAsked({ id: eventId, approval }: EventRecord): boolean {
+    const { asked = [], askedAt = '' } = approval ?? {}
+    return asked.some((place) => {
+      const [kind, address] = splitPlace(place)
+      if (kind === 'desktop') return this.#parts.hasTray()
+      if (kind !== 'slack' && kind !== 'telegram') return true
+      const question = this.#parts.questions.get({ eventId, kind, address })
+      return question && (question.message || Date.now() - Date.parse(askedAt) < askingMs)
+    })
   }
 
   /** After a restart: what waited goes on waiting. */
@@ -306,6 +332,8 @@ export class Approvals implements ChatApprovals {
 }
 
 const maxListed = 1000
+/** A chat that has not taken a question after this time has not asked it. */
+const askingMs = 30_000
 
 const missing = (): never => {
   throw eventNotFound()

@@ -21,6 +21,7 @@ const toApprovals = ({ memory, engine }: TestMachine): Approvals =>
     payloads: new KeptPayloads(),
     current: () => engine,
     succession: new Succession(),
+    hasTray: () => false,
     log: pino({ level: 'silent' }),
   })
 
@@ -76,6 +77,23 @@ describe('an approval in a chat', () => {
     assert.match(await press(send), /^Nothing changed: approved by U024BE7LH/)
     await untilTrue(() => updated.length > 0)
     assert.match(updated[0]?.[1] ?? '', /approved by U024BE7LH \(slack:#ops\)/)
+  })
+
+  it('is a problem of the daemon where no place has asked', async () => {
+    approvals.connect({ ...toChat('slack'), ask: async () => Promise.reject(new Error('no')) })
+    const id = await machine.accept('echo', 'hello')
+    await machine.untilState(id, 'waiting')
+    assert.deepEqual(approvals.problems(), [])
+    await untilTrue(() => machine.memory.events.record(id)?.detail !== undefined)
+    const { approval } = machine.memory.events.record(id) ?? {}
+    assert.ok(approval)
+    const askedAt = new Date(Date.now() - 60_000).toISOString()
+    machine.memory.events.update(id, { approval: { ...approval, askedAt } })
+    const [problem] = approvals.problems()
+    assert.equal(problem?.code, 'approval-unasked')
+    assert.deepEqual(problem.about, { event: id })
+    approvals.connect(toChat('telegram'))
+    await untilTrue(() => approvals.problems().length === 0)
   })
 
   it('is refused to who is not named, from another message, and with a foreign id', async () => {

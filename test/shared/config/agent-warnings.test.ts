@@ -30,7 +30,7 @@ describe('the warnings of a configuration', () => {
         code: 'dangerous-combination',
         detail:
           'webhook /a gives text that strangers can write to agent fixer, which may change files or run programs on its own (--yolo), and sends its answer out of this machine (slack:#ops): the author of that text can make the agent act and send out what it finds',
-        hint: 'take --yolo from the agent, deliver to log, notify:desktop or file:, or leave {{event…}} out of the prompt; accept_risk: true in the webhook silences this',
+        hint: 'take --yolo from the agent, deliver to log, notify:desktop or file:, or leave {{event…}} out of the prompt; accept_risk: true in its entry silences this',
         about: { webhook: '/a', agent: 'fixer' },
       },
     ])
