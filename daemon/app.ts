@@ -2,7 +2,7 @@ import type { RequestListener } from 'node:http'
 import type { Router } from '@koa/router'
 import Koa, { type Middleware } from 'koa'
 import { DoorwardError } from '../shared/errors.ts'
-import { loggedPath } from './event-page/routes.ts'
+import { loggedPath } from './page/page.ts'
 import { type Guard, serveHealth } from './http/guard.ts'
 import { problemMediaType, toProblem, logInternal } from './http/respond.ts'
 import { batchResponse } from './http/turn-batching.ts'
@@ -24,6 +24,7 @@ const apiSegments = new Set([
   'usage',
   'schedules',
   'checks',
+  'ui',
 ])
 
 export type AppParts = {
@@ -31,8 +32,8 @@ export type AppParts = {
   readonly guard: Guard
   readonly log: Log
   readonly serveWebhook: ServeWebhook
-  /** Answers browsers that open a link to an event. */
-  readonly eventPage: Middleware
+  /** Answer the browser of the owner. */
+  readonly pages: readonly Middleware[]
   readonly succession: Pick<Succession, 'successor' | 'awaitSuccessor'>
   readonly routers: readonly Router[]
 }
@@ -46,14 +47,14 @@ export const createApp = ({
   guard,
   log,
   serveWebhook,
-  eventPage,
+  pages,
   succession,
   routers,
 }: AppParts): RequestListener => {
   const app = createKoa(log)
   app.use(serveHealth(apiToken))
   app.use(onlyApiPaths)
-  app.use(eventPage)
+  for (const page of pages) app.use(page)
   app.use(guarded(guard))
   app.use(neverStored)
   app.use(onlyWhileServing(succession))
@@ -133,7 +134,7 @@ const onlyPaths: Middleware = (ctx, next) => {
 }
 
 const onlyApiPaths: Middleware = (ctx, next) => {
-  if (!apiSegments.has(ctx.path.split('/', 2)[1] ?? '')) throw noWebhook()
+  if (ctx.path !== '/' && !apiSegments.has(ctx.path.split('/', 2)[1] ?? '')) throw noWebhook()
   return next()
 }
 

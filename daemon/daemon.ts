@@ -9,6 +9,7 @@ import { readConfig } from './config/live-config.ts'
 import { watchHomeRemoved } from './daemon-file.ts'
 import { createEventLinks } from './event-page/links.ts'
 import { type EventControls, linkRoutes, serveEventPage } from './event-page/routes.ts'
+import { pageLinkRoutes, servePage } from './page/page.ts'
 import { createGuard } from './http/guard.ts'
 import { type Apps, type Place } from './http/server.ts'
 import type { TokenRecord } from './oauth/tokens/token-record.ts'
@@ -196,12 +197,16 @@ const createRequestHandlers = (
     const oauth = leadership.oauth()
     const status = { ...services, oauth, catchUp, scheduler, sources, tunnel, shutdown }
     const links = createEventLinks()
+    const url = services.daemonFile.url
     const app = createApp({
       apiToken,
       guard: createGuard(apiToken, port),
       log,
       serveWebhook,
-      eventPage: serveEventPage({ ...controls, port, events, links, log }),
+      pages: [
+        serveEventPage({ ...controls, port, events, links, log }),
+        servePage({ apiToken, port, url, browsers: memory.browsers, stream, log }),
+      ],
       succession,
       // Each is tried in turn: a token is what programs ask for most.
       routers: [
@@ -223,7 +228,8 @@ const createRequestHandlers = (
         }),
         scheduleRoutes(scheduler),
         checkRoutes({ ...status, hooks }),
-        linkRoutes(events, links, services.daemonFile.url),
+        linkRoutes(events, links, url),
+        pageLinkRoutes(memory.browsers, url),
         tryOutRoutes({
           current: live.current,
           learners,

@@ -1,6 +1,7 @@
 import { OwnMessages } from './delivery/loop-guard.ts'
 import { type Progress, createProgress } from './delivery/message-parts.ts'
 import { EventStore } from './events/event-store.ts'
+import { Browsers } from './page/browsers.ts'
 import { Sessions } from './sessions/sessions.ts'
 import type { DayJournal } from './util/day-journal.ts'
 import { UsageLog } from './usage/usage-log.ts'
@@ -33,6 +34,8 @@ export type Memory = {
   /** What was asked in chats. */
   readonly questions: QuestionRecords
   readonly sessions: Sessions
+  /** Those that may show the page. */
+  readonly browsers: Browsers
   /** When the stream of runs in NATS was made: another time means that what waited in it is gone. */
   readonly runs: { madeAt: string | undefined }
 }
@@ -58,6 +61,7 @@ export const createMemory = (
     usage,
     questions: new QuestionRecords(),
     sessions: new Sessions(events),
+    browsers: new Browsers(),
     runs: { madeAt: undefined },
   }
 }

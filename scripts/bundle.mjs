@@ -1,7 +1,7 @@
 // Joins the command line and the daemon into few files, dist/bin: finding and compiling one module after the
 // other is most of the time of a short command. A command's file is still loaded only when it is used; for the
 // daemon see bundle-daemon.mjs.
-import { rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ascii, daemonBundle, knownVersion } from './bundle-daemon.mjs'
 import { licensesOf } from './bundle-licenses.mjs'
@@ -29,7 +29,18 @@ export const bundle = async (root) => {
     chunks.push(...(await build.write({ dir: outFolder, ...output, minify, sourcemap })).output)
     await build.close()
   }
-  writeFileSync(join(outFolder, 'LICENSES.txt'), licensesOf(chunks))
+  // The browser's part of the page, as its package has it.
+  copyFileSync(
+    join(root, 'node_modules', 'idiomorph', 'dist', 'idiomorph.min.js'),
+    join(outFolder, 'idiomorph.js'),
+  )
+  writeFileSync(
+    join(outFolder, 'LICENSES.txt'),
+    licensesOf([
+      ...chunks,
+      { moduleIds: [join(root, 'node_modules', 'idiomorph', 'package.json')] },
+    ]),
+  )
 }
 
 /** What nearly every command loads that asks the daemon. */

@@ -11,10 +11,11 @@ import {
   describeTargetState,
 } from '../../shared/event-stages.ts'
 import { isSafeToOpen } from '../../shared/net.ts'
-import { formatDuration, formatLocalTime, toPlainLine, toPlainText } from '../../shared/text.ts'
+import { formatDuration, formatLocalTime, toPlainText } from '../../shared/text.ts'
 import { isFinal } from '../events/event-record.ts'
 import { parseAnswer } from '../delivery/format/review.ts'
-import { escapeHtml, loadPage, type RenderedPage } from '../http/body.ts'
+import { loadPage, type RenderedPage } from '../http/body.ts'
+import { type Markup, markup, toShownLine, toShownText, webLink } from '../page/markup.ts'
 import type { ButtonAction } from './links.ts'
 
 type EventView = {
@@ -74,7 +75,7 @@ const renderHead = ({
 }: EventDetail): Markup => markup`
     <header>
       <p class="state"><span class="dot" aria-hidden="true"></span>${state}</p>
-      <h1>${renderLink(subject?.title ?? webhook ?? kindTitles[kind], subject?.url)}</h1>
+      <h1>${webLink(subject?.title ?? webhook ?? kindTitles[kind], subject?.url)}</h1>
       <p class="soft"><time datetime="${receivedAt}">${formatLocalTime(receivedAt)}</time>${
         subject === undefined || webhook === null
           ? undefined
@@ -83,14 +84,6 @@ const renderHead = ({
         rule === undefined ? undefined : markup` · rule <bdi>${toShownLine(rule)}</bdi>`
       }${agent === null ? undefined : markup` · agent <bdi>${toShownLine(agent)}</bdi>`}</p>
     </header>`
-
-const renderLink = (text: string, url: string | undefined): Markup => {
-  const shown = markup`<bdi>${toShownLine(text)}</bdi>`
-  // Browsers open no file of this machine from here.
-  return url === undefined || !isSafeToOpen(url)
-    ? shown
-    : markup`<a href="${url}" rel="noopener noreferrer" target="_blank">${shown}</a>`
-}
 
 const kindTitles = { webhook: 'Webhook', oauth: 'Accounts', daemon: 'Daemon' } as const
 
@@ -159,7 +152,7 @@ const renderTargets = (event: EventDetail): Markup | undefined =>
     <section>
       <h2>${event.state === 'waiting' ? 'Would be sent to' : 'Delivered to'}</h2>
       <ul class="targets">${event.targets.map((target) => renderTarget(target, describeTargetState(event, target)))}</ul>
-      ${event.links?.map(({ what, url }) => markup`<p>${renderLink(isSafeToOpen(url) ? what : `${what}: ${url}`, url)}</p>`)}
+      ${event.links?.map(({ what, url }) => markup`<p>${webLink(isSafeToOpen(url) ? what : `${what}: ${url}`, url)}</p>`)}
       ${event.outputs?.map((output) => markup`<p class="soft lines" dir="auto">${toPlainText(describeOutput(output))}</p>`)}
     </section>`
 
@@ -249,52 +242,6 @@ const renderFacts = (event: EventDetail): Markup => {
         : markup`<div><dt>${name}</dt><dd><bdi>${toShownLine(value)}</bdi></dd></div>`,
     )}</dl>`
 }
-
-/** Safe HTML. Only `markup` creates it. */
-type Markup = { readonly html: string }
-
-type Part = Markup | readonly Markup[] | string | number | undefined
-
-/** A template of HTML that escapes its values, except those made by `markup`. */
-const markup = (texts: TemplateStringsArray, ...parts: readonly Part[]): Markup => ({
-  html: texts.map((text, place) => `${text}${toHtml(parts[place])}`).join(''),
-})
-
-const toHtml = (part: Part): string => {
-  if (part === undefined) return ''
-  if (typeof part === 'string' || typeof part === 'number') return escapeHtml(String(part))
-  return 'html' in part ? part.html : part.map(({ html }) => html).join('')
-}
-
-/** A text as the page shows it, and how much it leaves out. */
-type ShownText = {
-  readonly text: string
-  /** In UTF-16 units. */
-  readonly cut: number
-  /** Removed control, escape and direction characters. */
-  readonly hidden: number
-}
-
-const maxLength = 100_000
-const maxLineLength = 300
-
-/** The first 100,000 characters, without those that could reverse or hide others. */
-export const toShownText = (whole: string): ShownText => {
-  const first = whole.slice(0, maxLength).replace(loneSurrogate, '')
-  const text = toPlainText(first)
-  const hidden = first.replaceAll('\r\n', '\n').length - text.length
-  return { text, cut: whole.length - first.length, hidden }
-}
-
-/** Text of a sender or a program on one line, cut at 300 characters. */
-export const toShownLine = (whole: string): string => {
-  const line = toPlainLine(whole.slice(0, maxLineLength * 2))
-  return line.length > maxLineLength
-    ? `${line.slice(0, maxLineLength).replace(loneSurrogate, '')}…`
-    : line
-}
-
-const loneSurrogate = /[\ud800-\udbff]$/
 
 /** Rows with bars. The bars are SVG with attributes: the page's policy forbids inline styles. */
 const renderStages = (event: EventDetail): Markup => markup`

@@ -5,23 +5,33 @@ import type { EventStore } from '../events/event-store.ts'
 
 /** Server-Sent Events of every change (HTML standard, section 9.2). */
 export type EventStream = {
-  readonly open: (request: IncomingMessage, response: ServerResponse) => Promise<void>
+  readonly open: (
+    request: IncomingMessage,
+    response: ServerResponse,
+    hintAs?: Hint,
+  ) => Promise<void>
   /** The number of clients. */
   readonly followers: () => number
   /** Whether one of them is a tray, by its User-Agent: others show no notification. */
   readonly hasTray: () => boolean
   /** While silent, nothing is sent; a client that reconnects with its last id misses nothing. */
   readonly silence: (isSilent: boolean) => void
-  /** Notifies clients of a change of `/status` that is not an event, by a comment. */
+  /** Notifies clients of a change of `/status` that is not an event. */
   readonly hint: () => void
   /** Closes every stream, so that the server can close. */
   readonly close: () => void
 }
 
+/** By a comment, or by an event `status`, as scripts of a browser see no comments. */
+type Hint = 'comment' | 'event'
+
 const heartbeatMs = 15_000
 /** A comment, so that both sides notice a dead connection. */
 const heartbeat = createEventBuffer().comment().dispatch()
-const hint = createEventBuffer().comment('status').dispatch()
+const hints = {
+  comment: createEventBuffer().comment('status').dispatch(),
+  event: createEventBuffer().push({}, 'status').dispatch(),
+}
 const maxUnreadBytes = 4 * 1024 * 1024
 
 /**
@@ -31,7 +41,7 @@ const maxUnreadBytes = 4 * 1024 * 1024
  */
 export const createEventStream = (events: EventStore): EventStream => {
   let isSilent = false
-  const open = new Map<ServerResponse, Session>()
+  const open = new Map<ServerResponse, { readonly session: Session; readonly hintAs: Hint }>()
   const trays = new Set<ServerResponse>()
   let last: { readonly change: EventChange; readonly message: EventBuffer } | undefined
   /** The same text for all clients, made once. */
@@ -43,7 +53,7 @@ export const createEventStream = (events: EventStore): EventStream => {
     return message
   }
   return {
-    open: async (request, response) => {
+    open: async (request, response, hintAs = 'comment') => {
       const session = await createSession(request, response, {
         // A session whose client disconnects before it begins would send for ever.
         keepAlive: null,
@@ -65,7 +75,7 @@ export const createEventStream = (events: EventStore): EventStream => {
       events.keepChanges()
       const after = sequenceAfter(session.lastId, events.era())
       if (after !== undefined) for (const change of events.since(after)) push(change)
-      open.set(response, session)
+      open.set(response, { session, hintAs })
       if (request.headers['user-agent']?.startsWith('doorward-tray/')) trays.add(response)
       const unfollow = events.follow(push)
       const beating = setInterval(() => void session.batch(heartbeat), heartbeatMs)
@@ -82,7 +92,7 @@ export const createEventStream = (events: EventStore): EventStream => {
       isSilent = now
     },
     hint: () => {
-      for (const session of open.values()) void session.batch(hint)
+      for (const { session, hintAs } of open.values()) void session.batch(hints[hintAs])
     },
     close: () => {
       for (const response of open.keys()) response.end()

@@ -23,6 +23,7 @@ export type Snapshot = DeliveryState & {
   readonly runs?: Memory['runs']
   readonly questions?: ReturnType<Memory['questions']['all']>
   readonly sessions?: ReturnType<Memory['sessions']['snapshot']>
+  readonly browsers?: ReturnType<Memory['browsers']['snapshot']>
   /** What waits for an agent, in order. */
   readonly queued: readonly QueuedCopy[]
 }
@@ -67,6 +68,7 @@ export const takeSnapshot = (memory: Memory, queued: readonly Job[]): Snapshot =
     runs: memory.runs,
     questions: memory.questions.all(),
     sessions: memory.sessions.snapshot(),
+    browsers: memory.browsers.snapshot(),
     queued: queued.map(({ id, onlyDelivers }) => ({ id, onlyDelivers })),
   }
 }
@@ -84,6 +86,7 @@ export const restoreSnapshot = (memory: Memory, snapshot: Snapshot): void => {
   memory.runs.madeAt = snapshot.runs?.madeAt
   memory.questions.restore(snapshot.questions ?? [])
   memory.sessions.restore(snapshot.sessions ?? [])
+  memory.browsers.restore(snapshot.browsers ?? [])
   memory.progress.restore(snapshot.progress)
   memory.messages.restore(snapshot.messages)
 }

@@ -72,6 +72,7 @@ export const reservedSegments = [
   'checks',
   'sessions',
   'schedules',
+  'ui',
 ]
 
 /**

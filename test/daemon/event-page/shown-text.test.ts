@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'mocha'
 import { formatLocalTime } from '../../../shared/text.ts'
-import { toShownLine, toShownText } from '../../../daemon/event-page/page.ts'
+import { toShownLine, toShownText } from '../../../daemon/page/markup.ts'
 
 describe('text on the page of an event', () => {
   it('has no control and direction characters, and counts them', () => {

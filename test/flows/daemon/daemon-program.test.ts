@@ -190,7 +190,7 @@ const startInstalled = async () => {
   for (const name of ['assets', 'config', 'package.json'])
     await cp(join(root, name), join(folder, name), { recursive: true })
   await mkdir(join(folder, 'dist', 'bin'), { recursive: true })
-  for (const name of await partsOfDaemon())
+  for (const name of [...(await partsOfDaemon()), 'idiomorph.js'])
     await cp(join(bin, name), join(folder, 'dist', 'bin', name))
   const home = await temporaryHome()
   const child = spawn(process.execPath, [join(folder, daemonProgram), '--home', home.root], {
