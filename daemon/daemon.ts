@@ -126,6 +126,7 @@ export const createDaemon = (input: StartupInput): Daemon => {
       await scheduler.start()
       sources.start()
       await tunnel.resume()
+      void services.history.start()
       void services.workspaces.trim(live.current().config.gateway)
       void moveHooks(leadership.oauth().bots, live.current().config, log)
       return {

@@ -9,13 +9,13 @@ import {
   type Restarted,
   usageGroups,
 } from '../shared/api/api.ts'
-import { eventStates } from '../shared/event-states.ts'
 import { tunnelPrograms } from '../shared/api/tunnel.ts'
 import { DoorwardError } from '../shared/errors.ts'
-import { parseMilliseconds } from '../shared/text.ts'
+import { eventNotFound } from './events/event-store.ts'
 import type { EventControls } from './event-page/routes.ts'
 import { exactRouter, readJsonBody } from './http/body.ts'
-import { type History, listWithHistory } from './history/history.ts'
+import type { History } from './history/history.ts'
+import { isOfMemory, onlyOne, parseEventQuery, parseSince } from './history/event-query.ts'
 import type { EventStream } from './http/sse.ts'
 import type { Hooks } from './sender-apis/hooks.ts'
 import type { WorkspaceStore } from './workspace/store.ts'
@@ -54,10 +54,7 @@ export const apiRoutes = (parts: RouteParts): Router => {
     ctx.body = text
   })
   router.get('/usage', async (ctx) => {
-    const { since = '30d', by = 'rule' } = {
-      ...one('since', ctx.query['since']),
-      ...one('by', ctx.query['by']),
-    }
+    const { since = '30d', by = 'rule' } = onlyOne(ctx.query, ['since', 'by'])
     const group = usageGroups.find((known) => known === by)
     if (!group) throw invalid(`by is not one of ${usageGroups.join(', ')}`)
     ctx.body = await status.memory.usage.report(parseSince(since), group)
@@ -85,22 +82,8 @@ const addEventRoutes = (
   const { catchUp } = status
   const { events } = status.memory
   router.get('/events', async (ctx) => {
-    const { limit, webhook, state } = ctx.query
-    const { since } = one('since', ctx.query['since'])
-    const { rule } = one('rule', ctx.query['rule'])
-    const filter = {
-      limit: parseLimit(limit),
-      ...one('webhook', webhook),
-      ...parseState(one('state', state).state),
-    }
-    if (since === undefined && rule !== undefined) throw invalid('rule needs since')
-    ctx.body =
-      since === undefined
-        ? { events: events.list(filter) }
-        : await listWithHistory(
-            { ...filter, since: parseSince(since), ...(rule !== undefined && { rule }) },
-            { events, history },
-          )
+    const query = parseEventQuery(ctx.query)
+    ctx.body = isOfMemory(query) ? { events: events.list(query) } : await history.listAll(query)
   })
   router.delete('/events', async (ctx) => {
     ctx.body = await history.forgetAll()
@@ -115,7 +98,7 @@ const addEventRoutes = (
     await stream.open(ctx.req, ctx.res)
   })
   router.get('/events/missed', async (ctx) => {
-    const { fresh } = one('fresh', ctx.query['fresh'])
+    const { fresh } = onlyOne(ctx.query, ['fresh'])
     if (fresh !== undefined && fresh !== 'true') throw invalid('fresh is not true')
     ctx.body = { hooks: await catchUp.list(fresh === 'true') }
   })
@@ -124,20 +107,17 @@ const addEventRoutes = (
   })
   router.get('/events/:id', async (ctx) => {
     const typed = String(ctx.params['id'])
-    const past = events.record(typed) ? undefined : await history.find(typed)
-    ctx.body = past ?? events.get(events.resolve(typed))
+    const id = events.tryResolve(typed)
+    ctx.body = id === undefined ? await history.find(typed) : events.get(id)
+    if (!ctx.body) throw eventNotFound()
   })
   router.delete('/events/:id', async (ctx) => {
     const typed = String(ctx.params['id'])
-    // Those of the history are named by their whole id.
-    const past = events.record(typed) ? undefined : await history.forget(typed)
-    if (past) {
-      ctx.body = past
-      return
-    }
-    const id = events.resolve(typed)
-    ctx.body = forget(id)
-    await history.forget(id)
+    const id = events.tryResolve(typed)
+    const forgotten = id === undefined ? undefined : forget(id)
+    const past = await history.forget(id ?? typed)
+    ctx.body = forgotten ?? past
+    if (!ctx.body) throw eventNotFound()
   })
   router.get('/events/:id/prompt', (ctx) => {
     const prompt: AgentPrompt = {
@@ -146,7 +126,7 @@ const addEventRoutes = (
     ctx.body = prompt
   })
   router.post('/events/:id/retry', (ctx) => {
-    const { again } = one('again', ctx.query['again'])
+    const { again } = onlyOne(ctx.query, ['again'])
     if (again !== undefined && again !== 'true') throw invalid('again is not true')
     ctx.body = (again ? runAgain : retry)(events.resolve(String(ctx.params['id'])))
     ctx.status = 202
@@ -244,36 +224,6 @@ const addDaemonRoutes = (router: Router, { status, restart }: RouteParts): void 
     ctx.body = { status: 'stopping' }
     ctx.res.once('close', () => void shutdown.stop())
   })
-}
-
-type Query = string | string[] | undefined
-
-const one = <Name extends string>(name: Name, value: Query): { readonly [K in Name]?: string } => {
-  if (value === undefined) return {}
-  if (typeof value !== 'string') throw invalid(`${name} is given more than once`)
-  return { [name]: value } as { readonly [K in Name]?: string }
-}
-
-const parseLimit = (value: Query): number => {
-  if (value === undefined) return 100
-  if (typeof value === 'string' && /^[1-9]\d{0,5}$/.test(value)) return Number(value)
-  throw invalid('limit is not a number from 1 to 999999')
-}
-
-/** `30d`, or a day or time in ISO 8601. */
-const parseSince = (text: string): Date => {
-  const ago = parseMilliseconds(text)
-  const isDay = /^\d{4}-\d{2}-\d{2}$/.test(text)
-  const at = new Date(Number.isNaN(ago) ? (isDay ? `${text}T00:00` : text) : Date.now() - ago)
-  if (Number.isNaN(at.getTime()) || at.getFullYear() < 2000 || at.getFullYear() > 9999)
-    throw invalid('since is no time such as 30d, 12h or 2026-06-01')
-  return at
-}
-
-const parseState = (state: string | undefined): { readonly state?: string } => {
-  if (state === undefined) return {}
-  if ((eventStates as readonly string[]).includes(state)) return { state }
-  throw invalid(`state is not one of ${eventStates.join(', ')}`)
 }
 
 const invalid = (message: string) => new DoorwardError('request-invalid', message)

@@ -68,17 +68,12 @@ const createHistory = (
   { home, memory, leadership, log, succession }: HistorySources,
   live: () => LiveConfig,
 ): History => {
-  const settings = () => live().current().config.gateway.events.history
   return new History({
     folder: join(home.root, 'history'),
     events: memory.events,
-    settings,
-    findKey: createHistoryKey(
-      home.run,
-      () => leadership.oauth().sealing,
-      () => settings().contents === 'sealed',
-    ),
-    isReplaced: () => succession.successor() !== undefined,
+    settings: () => live().current().config.gateway.events.history,
+    key: createHistoryKey(home.run, () => leadership.oauth().sealing),
+    isHandingOver: succession.isHandingOver,
     log,
   })
 }

@@ -167,12 +167,19 @@ export class EventStore {
    * `evt_`. Throws `event-not-found`.
    */
   resolve(typed: string): string {
+    const id = this.tryResolve(typed)
+    if (id === undefined) throw eventNotFound()
+    return id
+  }
+
+  /** The same, or undefined. Throws `event-not-found` where several begin so. */
+  tryResolve(typed: string): string | undefined {
     if (this.#events.has(typed)) return typed
     const start = `evt_${typed.replace(/^evt_/, '')}`
     const ids =
       start.length < 8 ? [] : [...this.#events.keys()].filter((id) => id.startsWith(start))
-    if (ids[0] !== undefined && ids.length === 1) return ids[0]
-    throw eventNotFound(ids.length > 1 ? 'several events begin so' : undefined)
+    if (ids.length > 1) throw eventNotFound('several events begin so')
+    return ids[0]
   }
 
   /** The event without its prompt and answer. */
@@ -350,7 +357,7 @@ const withPreviews = (targets: EventRecord['targets'], previews: readonly string
 /** For an id that no event in memory has, or more than one. */
 export const eventNotFound = (what = 'there is no such event in memory') =>
   new DoorwardError('event-not-found', what, {
-    hint: 'doorward events lists those there are; older ones and those before a stop are no longer in memory',
+    hint: 'doorward events --since 30d lists those of the history too, which can be shown and forgotten, not run',
   })
 
 const promptNotFound = ({ state, promptSize, context, machine }: EventRecord) => {

@@ -1,28 +1,36 @@
 import { randomBytes } from 'node:crypto'
-import { readFile, writeFile } from 'node:fs/promises'
+import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { systemCode } from '../../shared/errors.ts'
 import { parseKey, type SealKey } from '../oauth/tokens/sealed-file.ts'
 
 type Keychain = () => { readonly isWanted: boolean; readonly key: SealKey | undefined }
 
-/** Finds the key of the keychain, or that of `run/history.key`, which is made when `isSealing`. */
-export const createHistoryKey = (run: string, keychain: Keychain, isSealing: () => boolean) => {
+/** The key of the keychain where `tokens.store` has it, else that of `run/history.key`, 0600. */
+export type HistoryKey = {
+  /** Undefined where there is none, or until the keychain has given it. */
+  readonly find: () => Promise<SealKey | undefined>
+  readonly findOrMake: () => Promise<SealKey | undefined>
+  /** Removes the file. That of the keychain is for tokens too, and stays. */
+  readonly remove: () => Promise<void>
+}
+
+export const createHistoryKey = (run: string, keychain: Keychain): HistoryKey => {
   const path = join(run, 'history.key')
   const read = async () => parseKey((await readFile(path, 'utf8').catch(() => '')).trim())
-  return async (): Promise<SealKey | undefined> => {
+  const find = async () => {
     const { isWanted, key } = keychain()
-    if (isWanted) return key
-    const known = await read()
-    if (known || !isSealing()) return known
-    const made = randomBytes(32).toString('base64')
-    try {
+    return isWanted ? key : read()
+  }
+  return {
+    find,
+    findOrMake: async () => {
+      const known = await find()
+      if (known || keychain().isWanted) return known
+      const made = randomBytes(32).toString('base64')
+      await rm(path, { force: true })
       await writeFile(path, `${made}\n`, { mode: 0o600, flag: 'wx' })
-    } catch (error) {
-      if (systemCode(error) !== 'EEXIST') throw error
-      // Another process has made it.
-      return read()
-    }
-    return parseKey(made)
+      return parseKey(made)
+    },
+    remove: async () => rm(path, { force: true }),
   }
 }

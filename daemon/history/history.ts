@@ -1,45 +1,43 @@
 import type { EventRecord, PastEvent } from '../../shared/api/api.ts'
 import { systemCode, errorName } from '../../shared/errors.ts'
-import { isFinal, type EventChange } from '../events/event-record.ts'
-import type { EventStore } from '../events/event-store.ts'
+import { type EventChange, isFinal } from '../events/event-record.ts'
+import { eventNotFound, type EventStore } from '../events/event-store.ts'
 import type { Log } from '../log/log.ts'
-import type { SealKey } from '../oauth/tokens/sealed-file.ts'
 import { createKeyedMutex } from '../util/concurrency.ts'
-import { HistoryFiles, toDay } from './history-files.ts'
-import { type HistoryLine, parseLine, toLine, toPastEvent } from './history-line.ts'
+import { HistoryFiles, idOf, linesOf } from './history-files.ts'
+import type { HistoryKey } from './history-key.ts'
+import { type HistoryLine, hasLine, parseLine, toLine, toPastDetail } from './history-line.ts'
+import {
+  byNewest,
+  type HistoryList,
+  type HistoryQuery,
+  matches,
+  searchHistory,
+  toCursor,
+} from './history-search.ts'
 
 type HistoryParts = {
   readonly folder: string
-  readonly events: Pick<EventStore, 'follow' | 'get'>
+  readonly events: Pick<EventStore, 'follow' | 'get' | 'plain' | 'list' | 'record'>
   readonly settings: () => { readonly keep: number; readonly contents: 'none' | 'sealed' }
-  /** Undefined until the keychain has given it. */
-  readonly findKey: () => Promise<SealKey | undefined>
-  /** True after a restart has replaced this process: the other one writes what becomes final. */
-  readonly isReplaced: () => boolean
+  readonly key: HistoryKey
+  /** The home has one writer: during a restart this process waits, and afterwards the other one writes. */
+  readonly isHandingOver: () => boolean
   readonly log: Pick<Log, 'warn'>
 }
 
-export type HistoryQuery = {
-  readonly since: Date
-  readonly limit: number
-  readonly webhook?: string
-  readonly rule?: string
-  readonly state?: string
-}
-
-export type HistoryList = {
-  readonly events: PastEvent[]
-  /** Lines that could not be read. */
-  readonly damaged: number
-}
+/** Events that became final and are not written yet, for the process after a restart. */
+export type UnwrittenEvents = readonly (readonly [id: string, endedAt: number])[]
 
 const batchMs = 500
+const pruneMs = 3_600_000
 /** Events that a full disk did not take. */
 const maxWaiting = 10_000
 
 /**
- * Finished events, beyond the memory. A change to a final state is noted in memory, and a batch of them is
- * written later, so that no delivery waits. A disk that is full costs a line of the log.
+ * Finished events, beyond the memory. A change to a final state is noted in memory, and a batch of them is written
+ * later, so that no delivery waits. A disk that is full costs a line of the log. Refused deliveries are left out: any
+ * stranger could fill the disk with them.
  */
 export class History {
   readonly #parts: HistoryParts
@@ -48,7 +46,6 @@ export class History {
   readonly #waiting = new Map<string, { readonly at: Date; readonly record: EventRecord }>()
   #timer: NodeJS.Timeout | undefined
   #isUnwritable = false
-  #prunedOn = ''
 
   constructor(parts: HistoryParts) {
     this.#parts = parts
@@ -56,126 +53,157 @@ export class History {
     parts.events.follow((change) => this.#note(change))
   }
 
-  #note({ record, before }: EventChange): void {
-    if (!isFinal(record.state) || (before !== undefined && isFinal(before))) return
-    // A stranger could fill the disk with these.
-    if (record.state === 'rejected') return
-    if (this.#parts.settings().keep === 0 || this.#parts.isReplaced()) return
-    if (this.#waiting.size >= maxWaiting) return
-    this.#waiting.set(record.id, { at: new Date(), record })
-    this.#timer ??= setTimeout(() => void this.settled(), batchMs).unref()
-  }
-
-  /** Resolves when everything that was noted is written. */
-  async settled(): Promise<void> {
-    clearTimeout(this.#timer)
-    this.#timer = undefined
-    await this.#inOrder(() => this.#write())
+  /** Removes what is too old, now and each hour. */
+  async start(): Promise<void> {
+    setInterval(() => void this.configured(), pruneMs).unref()
+    await this.configured()
   }
 
   /** Follows a change of the settings: removes what is no longer kept. */
   async configured(): Promise<void> {
-    this.#prunedOn = ''
-    await this.#inOrder(() => this.#prune())
-  }
-
-  /** The events received since then, the newest first. An event that ran again is there once, as it is now. */
-  async list({ since, limit, ...filter }: HistoryQuery): Promise<HistoryList> {
-    await this.settled()
-    const key = await this.#parts.findKey()
-    const seen = new Set<string>()
-    const found: HistoryLine[] = []
-    let damaged = 0
-    const first = toDay(since)
-    for (const day of await this.#files.days()) {
-      if (day < first || found.length >= limit) break
-      for (const text of (await this.#files.read(day)).toReversed()) {
-        if (found.length >= limit) break
-        if (!mayMatch(text, filter)) continue
-        if (filter.state !== undefined && !text.includes(JSON.stringify(filter.state))) {
-          // An older line of this event may have the state, and no longer counts.
-          seen.add(/^\{"id":"(\w+)"/.exec(text)?.[1] ?? '')
-          continue
-        }
-        const line = parseLine(text)
-        if (!line) damaged += 1
-        else if (!seen.has(line.id)) {
-          seen.add(line.id)
-          if (Date.parse(line.receivedAt) >= since.getTime() && matches(line, filter))
-            found.push(line)
-        }
-      }
-    }
-    found.sort((a, b) => b.receivedAt.localeCompare(a.receivedAt))
-    return { events: found.map((line) => toPastEvent(line, key)), damaged }
-  }
-
-  /** The event with this whole id, as its last line has it. */
-  async find(id: string): Promise<PastEvent | undefined> {
-    if (!/^evt_\w{18}$/.test(id)) return undefined
-    await this.settled()
-    for (const day of await this.#files.days())
-      for (const text of (await this.#files.read(day)).toReversed()) {
-        const line = text.includes(id) ? parseLine(text) : undefined
-        if (line?.id === id) return toPastEvent(line, await this.#parts.findKey())
-      }
-    return undefined
-  }
-
-  /** Removes the contents of an event from all its lines; undefined where there is no such line. */
-  async forget(id: string): Promise<EventRecord | undefined> {
-    return this.#withLock('files', async () => {
-      await this.#write()
-      let forgotten: HistoryLine | undefined
-      for (const day of await this.#files.days()) {
-        const lines = await this.#files.read(day)
-        if (!lines.some((text) => text.includes(id))) continue
-        const changed = lines.map((text) => {
-          const line = text.includes(id) ? parseLine(text) : undefined
-          if (line?.id !== id) return text
-          const { sealed: _sealed, subjectKind: _kind, ...rest } = line
-          forgotten ??= rest
-          return JSON.stringify(rest)
-        })
-        await this.#files.replace(day, changed)
-      }
-      return forgotten && toPastEvent(forgotten)
+    await this.#inOrder(async () => {
+      if (this.#parts.isHandingOver()) return
+      const { keep } = this.#parts.settings()
+      if (keep === 0) await this.#files.removeAll()
+      else await this.#files.prune(new Date(Date.now() - keep))
     })
   }
 
+  #note({ record, before }: EventChange): void {
+    if (!isFinal(record.state) || (before !== undefined && isFinal(before))) return
+    if (record.kind !== 'webhook' || record.state === 'rejected' || !hasLine(record)) return
+    if (this.#parts.settings().keep === 0 || this.#waiting.size >= maxWaiting) return
+    this.#waiting.set(record.id, { at: new Date(), record })
+    this.#writeLater()
+  }
+
+  #writeLater(): void {
+    this.#timer ??= setTimeout(() => void this.settled(), batchMs).unref()
+  }
+
+  /** Resolves when everything that was noted is written, or the disk has refused it. */
+  async settled(): Promise<void> {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    await this.#inOrder(() => this.#write())
+    if (this.#waiting.size > 0) this.#writeLater()
+  }
+
+  /** Resolves when no write is in progress: none begins while the process hands over. */
+  async paused(): Promise<void> {
+    await this.#withLock('files', async () => undefined)
+  }
+
+  unwritten(): UnwrittenEvents {
+    return [...this.#waiting].map(([id, { at }]) => [id, at.getTime()])
+  }
+
+  /** Writes what the process before a restart had not written. */
+  restore(unwritten: UnwrittenEvents): void {
+    for (const [id, endedAt] of unwritten) {
+      const record = this.#parts.events.record(id)
+      if (record && isFinal(record.state)) this.#waiting.set(id, { at: new Date(endedAt), record })
+    }
+    if (this.#waiting.size > 0) this.#writeLater()
+  }
+
+  /** Those of the history alone. Throws `home-unusable`. */
+  async list(query: HistoryQuery, isLeftOut = (_id: string) => false): Promise<HistoryList> {
+    await this.settled()
+    const key = await this.#parts.key.find()
+    return searchHistory(query, { files: this.#files, key, isLeftOut })
+  }
+
+  /** Those of the memory, which knows more of them, and of the history. Throws `home-unusable`. */
+  async listAll(query: HistoryQuery): Promise<HistoryList> {
+    const { events } = this.#parts
+    const { cursor, limit } = query
+    const inMemory = events
+      .list({ limit: Infinity })
+      .filter((event) => matches(event, query))
+      .filter((event) => cursor === undefined || toCursor(event) < cursor)
+    const past = await this.list(query, (id) => events.record(id) !== undefined)
+    const end = past.cursor ?? ''
+    const all = [...inMemory.filter((event) => toCursor(event) >= end), ...past.events]
+    all.sort(byNewest)
+    const last = all[limit - 1]
+    const isMore = all.length > limit
+    const next = isMore && last ? toCursor(last) : past.cursor
+    return {
+      events: all.slice(0, limit),
+      ...(next !== undefined && { cursor: next }),
+      damaged: past.damaged,
+    }
+  }
+
+  /** The event with this id, or the one that begins so, with its texts. Throws `event-not-found` where several do. */
+  async find(typed: string): Promise<PastEvent | undefined> {
+    const line = await this.#findLine(typed)
+    return line && toPastDetail(line, await this.#parts.key.find())
+  }
+
+  async #findLine(typed: string): Promise<HistoryLine | undefined> {
+    const start = `evt_${typed.replace(/^evt_/, '')}`
+    if (!/^evt_[0-9a-f]{4,18}$/.test(start)) return undefined
+    await this.settled()
+    const found = new Map<string, HistoryLine>()
+    for (const day of await this.#files.days()) {
+      await this.#files.read(day, ({ bytes }) => {
+        if (!bytes.includes(`{"id":"${start}`, 0, 'latin1')) return
+        for (const place of linesOf(bytes)) {
+          if (!idOf(bytes, place.start).startsWith(start)) continue
+          const line = parseLine(bytes.toString('utf8', place.start, place.end))
+          if (line) found.set(line.id, line)
+        }
+      })
+      // All lines of an event are in one file.
+      if (found.has(start)) break
+    }
+    if (found.size > 1) throw eventNotFound('several events begin so')
+    return [...found.values()][0]
+  }
+
+  /** Removes an event from the disk; undefined where it is not there. Throws what the disk refuses. */
+  async forget(typed: string): Promise<PastEvent | undefined> {
+    this.#waiting.delete(typed)
+    const line = await this.#findLine(typed)
+    if (!line) return undefined
+    const { head: _head, texts: _texts, subjectKind: _kind, ...rest } = line
+    await this.#withLock('files', async () =>
+      this.#files.erase(line.receivedAt.slice(0, 10), line.id),
+    )
+    return { ...rest, targets: [], past: { endedAt: line.endedAt, texts: 'none' } }
+  }
+
+  /** Removes all files, and the key with which their texts were sealed. Throws what the disk refuses. */
   async forgetAll(): Promise<{ readonly files: number; readonly bytes: number }> {
-    this.#waiting.clear()
-    return this.#withLock('files', () => this.#files.removeAll())
+    return this.#withLock('files', async () => {
+      this.#waiting.clear()
+      const removed = await this.#files.removeAll()
+      await this.#parts.key.remove()
+      return removed
+    })
   }
 
   async #write(): Promise<void> {
-    if (this.#waiting.size === 0) return
-    const { contents } = this.#parts.settings()
-    const key = contents === 'sealed' ? await this.#parts.findKey() : undefined
+    const { events, settings, key, isHandingOver } = this.#parts
+    if (this.#waiting.size === 0 || isHandingOver()) return
+    const sealing = settings().contents === 'sealed' ? await key.findOrMake() : undefined
     const batch = [...this.#waiting]
     const days = new Map<string, string[]>()
-    for (const [id, { at, record }] of batch) {
-      const event = this.#parts.events.get(id) ?? record
-      if (!isFinal(event.state)) continue
-      const day = toDay(at)
+    for (const [id, { at, record: noted }] of batch) {
+      const record = events.plain(id) ?? noted
+      if (!isFinal(record.state)) continue
+      const day = record.receivedAt.slice(0, 10)
       const lines = days.get(day) ?? []
-      lines.push(JSON.stringify(toLine(event, at, key)))
+      lines.push(toLine(record, events.get(id) ?? {}, at, sealing))
       days.set(day, lines)
     }
-    for (const [day, lines] of days)
-      if (!(await this.#files.append(day, lines))) this.#complain('the file of the day is full')
-      else this.#isUnwritable = false
+    let isFull = false
+    for (const [day, lines] of days) isFull = !(await this.#files.append(day, lines)) || isFull
     for (const [id, one] of batch) if (this.#waiting.get(id) === one) this.#waiting.delete(id)
-    await this.#prune()
-  }
-
-  async #prune(): Promise<void> {
-    const today = toDay(new Date())
-    if (this.#prunedOn === today) return
-    const { keep } = this.#parts.settings()
-    if (keep === 0) await this.#files.removeAll()
-    else await this.#files.removeBefore(new Date(Date.now() - keep))
-    this.#prunedOn = today
+    if (isFull) this.#complain('the file of the day is full')
+    else this.#isUnwritable = false
   }
 
   async #inOrder(work: () => Promise<void>): Promise<void> {
@@ -193,38 +221,3 @@ export class History {
     this.#isUnwritable = true
   }
 }
-
-type LineFilter = Pick<HistoryQuery, 'webhook' | 'rule' | 'state'>
-
-/** A text search: reading JSON of lines that cannot match would take most of the time. */
-const mayMatch = (text: string, { webhook, rule }: LineFilter): boolean =>
-  [webhook, rule].every((value) => value === undefined || text.includes(JSON.stringify(value)))
-
-const matches = (line: HistoryLine, { webhook, rule, state }: LineFilter): boolean =>
-  (webhook === undefined || line.webhook === webhook) &&
-  (rule === undefined || line.rule === rule) &&
-  (state === undefined || line.state === state)
-
-type Sources = { readonly events: Pick<EventStore, 'list'>; readonly history: History }
-
-/** The events of the memory, which knows more of them, and of the history, the newest first. */
-export const listWithHistory = async (
-  query: HistoryQuery,
-  { events, history }: Sources,
-): Promise<HistoryList> => {
-  const { since, rule, limit, ...filter } = query
-  const inMemory = events
-    .list({ ...filter, limit: mostInMemory })
-    .filter(
-      (event) =>
-        Date.parse(event.receivedAt) >= since.getTime() &&
-        (rule === undefined || event.rule === rule),
-    )
-  const past = await history.list({ ...query, limit: limit + inMemory.length })
-  const known = new Set(events.list({ limit: mostInMemory }).map(({ id }) => id))
-  const all = [...inMemory, ...past.events.filter(({ id }) => !known.has(id))]
-  all.sort((a, b) => b.receivedAt.localeCompare(a.receivedAt))
-  return { events: all.slice(0, limit), damaged: past.damaged }
-}
-
-const mostInMemory = 999_999

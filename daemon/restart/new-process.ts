@@ -1,6 +1,7 @@
 import type { EventRecord } from '../../shared/api/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { currentStage } from '../../shared/event-stages.ts'
+import type { History } from '../history/history.ts'
 import type { Listeners, Place } from '../http/server.ts'
 import type { Intake } from '../intake.ts'
 import type { Log } from '../log/log.ts'
@@ -24,6 +25,7 @@ type Queued = Snapshot['queued'][number]
 
 type FollowParts = {
   readonly memory: Memory
+  readonly history: Pick<History, 'restore'>
   readonly intake: Pick<Intake, 'queue'>
   readonly listeners: Pick<Listeners, 'take'>
   readonly log: Log
@@ -108,8 +110,9 @@ export class Predecessor {
     await serve
   }
 
-  #restore(snapshot: Snapshot, { memory, requeue }: FollowParts): void {
+  #restore(snapshot: Snapshot, { memory, history, requeue }: FollowParts): void {
     restoreSnapshot(memory, snapshot)
+    history.restore(snapshot.history ?? [])
     this.#runs.start(snapshot.events.events.map(({ record }) => record))
     for (const queued of snapshot.queued) requeue(queued)
   }

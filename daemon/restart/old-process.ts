@@ -4,6 +4,7 @@ import { daemonMain, nodeOptions } from '../../shared/client/spawn.ts'
 import { DoorwardError, errorName, systemCode } from '../../shared/errors.ts'
 import type { Home } from '../../shared/home/home.ts'
 import type { Listeners, Place } from '../http/server.ts'
+import type { History } from '../history/history.ts'
 import type { EventStream } from '../http/sse.ts'
 import type { Intake } from '../intake.ts'
 import type { Leadership } from '../leadership.ts'
@@ -34,6 +35,7 @@ type RestarterParts = {
   readonly home: Home
   readonly listeners: Pick<Listeners, 'places' | 'sockets'>
   readonly memory: Memory
+  readonly history: Pick<History, 'paused' | 'unwritten'>
   readonly stream: Pick<EventStream, 'silence' | 'close'>
   readonly intake: Pick<Intake, 'queue' | 'unfinished'>
   readonly leadership: Pick<Leadership, 'suspend' | 'transferTo' | 'resume'>
@@ -104,7 +106,7 @@ export class Restarter {
   }
 
   async #switchTo(child: NewProcess, ready: FromNew & { kind: 'ready' }): Promise<Successor> {
-    const { leadership, intake, memory, listeners, stream, shutdown } = this.#parts
+    const { leadership, intake, memory, history, listeners, stream, shutdown } = this.#parts
     const { channel } = child
     let unfollow = (): void => undefined
     const unsaved = await leadership.suspend()
@@ -112,10 +114,11 @@ export class Restarter {
       await leadership.transferTo(ready.lockToken)
       void channel.send({ kind: 'lead', unsaved })
       await child.next('leading', stepLimitMs)
+      await history.paused()
       // In one turn: an end is either in the snapshot or sent after it. From here on the new process numbers
       // the changes.
       stream.silence(true)
-      const snapshot = takeSnapshot(memory, intake.queue.pause())
+      const snapshot = takeSnapshot(memory, intake.queue.pause(), history.unwritten())
       unfollow = this.#sendEnds(channel)
       const sockets = listeners.sockets()
       for (const place of ready.places)

@@ -1,5 +1,6 @@
 import type { EventRecord } from '../../shared/api/api.ts'
 import type { Session } from '../sessions/sessions.ts'
+import type { UnwrittenEvents } from '../history/history.ts'
 import type { EventsSnapshot } from '../events/event-store.ts'
 import type { Detail } from '../events/event-record.ts'
 import type { Job } from '../queue/queue.ts'
@@ -24,6 +25,7 @@ export type Snapshot = DeliveryState & {
   readonly questions?: ReturnType<Memory['questions']['all']>
   readonly sessions?: ReturnType<Memory['sessions']['snapshot']>
   readonly browsers?: ReturnType<Memory['browsers']['snapshot']>
+  readonly history?: UnwrittenEvents
   /** What waits for an agent, in order. */
   readonly queued: readonly QueuedCopy[]
 }
@@ -48,7 +50,11 @@ export type EndedEvent = {
   readonly delivered: DeliveryState | undefined
 }
 
-export const takeSnapshot = (memory: Memory, queued: readonly Job[]): Snapshot => {
+export const takeSnapshot = (
+  memory: Memory,
+  queued: readonly Job[],
+  unwritten: UnwrittenEvents = [],
+): Snapshot => {
   const now = performance.now()
   const isQueued = new Set(queued.map(({ id }) => id))
   return {
@@ -69,6 +75,7 @@ export const takeSnapshot = (memory: Memory, queued: readonly Job[]): Snapshot =
     questions: memory.questions.all(),
     sessions: memory.sessions.snapshot(),
     browsers: memory.browsers.snapshot(),
+    history: unwritten,
     queued: queued.map(({ id, onlyDelivers }) => ({ id, onlyDelivers })),
   }
 }

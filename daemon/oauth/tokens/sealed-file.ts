@@ -46,19 +46,39 @@ export const parseKey = (text: string): SealKey | undefined => {
 }
 
 export const sealText = ({ id, key }: SealKey, label: string, text: string): string => {
-  const nonce = randomBytes(nonceBytes)
-  const cipher = createCipheriv(algorithm, key, nonce, { authTagLength: tagBytes })
-  cipher.setAAD(Buffer.from(label))
-  const data = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])
+  const { nonce, tag, data } = encrypt(key, label, text)
   const envelope = {
     sealed: algorithm,
     version: 1,
     keyId: id,
     nonce: nonce.toString('base64'),
-    tag: cipher.getAuthTag().toString('base64'),
+    tag: tag.toString('base64'),
     data: data.toString('base64'),
   }
   return `${JSON.stringify(envelope, null, 2)}\n`
+}
+
+/** The same in one word, for many small texts: the id of the key, then nonce, tag and data in base64. */
+export const sealWord = ({ id, key }: SealKey, label: string, text: string): string => {
+  const { nonce, tag, data } = encrypt(key, label, text)
+  return `${id}.${Buffer.concat([nonce, tag, data]).toString('base64')}`
+}
+
+/** The text of such a word; undefined where this key did not seal it, or it is damaged. */
+export const openWord = ({ id, key }: SealKey, label: string, word: string): string | undefined => {
+  if (!word.startsWith(`${id}.`)) return undefined
+  const bytes = Buffer.from(word.slice(id.length + 1), 'base64')
+  const from = nonceBytes + tagBytes
+  if (bytes.length <= from) return undefined
+  try {
+    return decrypt(key, label, {
+      nonce: bytes.subarray(0, nonceBytes),
+      tag: bytes.subarray(nonceBytes, from),
+      data: bytes.subarray(from),
+    })
+  } catch {
+    return undefined
+  }
 }
 
 /** True also for an envelope that is damaged or of a later version. */
@@ -80,10 +100,25 @@ export const openText = (
   try {
     const { keyId, nonce, tag, data } = envelopeSchema.parse(JSON.parse(text))
     if (keyId !== id) return 'other-key'
-    const decipher = createDecipheriv(algorithm, key, nonce, { authTagLength: tagBytes })
-    decipher.setAAD(Buffer.from(label)).setAuthTag(tag)
-    return { text: `${decipher.update(data, undefined, 'utf8')}${decipher.final('utf8')}` }
+    return { text: decrypt(key, label, { nonce, tag, data }) }
   } catch {
     return undefined
   }
+}
+
+type Sealed = { readonly nonce: Buffer; readonly tag: Buffer; readonly data: Buffer }
+
+const encrypt = (key: KeyObject, label: string, text: string): Sealed => {
+  const nonce = randomBytes(nonceBytes)
+  const cipher = createCipheriv(algorithm, key, nonce, { authTagLength: tagBytes })
+  cipher.setAAD(Buffer.from(label))
+  const data = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])
+  return { nonce, tag: cipher.getAuthTag(), data }
+}
+
+/** Throws for a text that another key or label sealed, or that was changed. */
+const decrypt = (key: KeyObject, label: string, { nonce, tag, data }: Sealed): string => {
+  const decipher = createDecipheriv(algorithm, key, nonce, { authTagLength: tagBytes })
+  decipher.setAAD(Buffer.from(label)).setAuthTag(tag)
+  return `${decipher.update(data, undefined, 'utf8')}${decipher.final('utf8')}`
 }
