@@ -1,7 +1,7 @@
 import type { Router } from '@koa/router'
 import { z } from 'zod'
 import { type Check, checkLimitMs, type Checks, checksFor, runGroup } from '../shared/api/checks.ts'
-import { enabledRules } from '../shared/config/definitions.ts'
+import { enabledRules } from '../shared/schedules/definitions.ts'
 import { DoorwardError } from '../shared/errors.ts'
 import { readDefaultAccounts } from '../shared/home/default-accounts.ts'
 import { checkAgents } from './agents/check.ts'

@@ -20,9 +20,10 @@ export const describePrompt = ({ promptSize, context = [] }: RunInput): string |
 export const describeSandbox = ({ sandbox }: RunInput): string | undefined => {
   if (sandbox === undefined) return undefined
   if (!sandbox) return 'none'
-  const { kind, network, refused = [] } = sandbox
+  const { kind, network, refused = [], unbounded } = sandbox
   return [
     `${kind}, network ${network}`,
+    ...(unbounded ? ['processes not bounded by the kernel'] : []),
     ...(refused.length > 0 ? [`refused ${refused.join(', ')}`] : []),
   ].join(', ')
 }

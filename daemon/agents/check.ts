@@ -1,7 +1,7 @@
 import { tmpdir } from 'node:os'
 import { agentClis, isCliKind } from '../../shared/agents/clis.ts'
 import { inspectProgram } from '../../shared/agents/program.ts'
-import { type ProgramAgent, runsProgram } from '../../shared/agents/tools.ts'
+import { describeSandboxOf, type ProgramAgent, runsProgram } from '../../shared/agents/tools.ts'
 import { type Check, checksFor } from '../../shared/api/checks.ts'
 import { listSecrets } from '../../shared/config/environment.ts'
 import type { Config } from '../../shared/config/load.ts'
@@ -11,6 +11,7 @@ import { type Agent, isLoopbackUrl } from '../../shared/config/schema.ts'
 import { keyFaults, riskWarnings } from '../../shared/config/warnings.ts'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
 import { joinUrl } from '../../shared/net.ts'
+import { isUnbounded, unbounded } from '../../shared/sandbox/probe.ts'
 import { inspectSandbox } from '../../shared/sandbox/warnings.ts'
 import { toPlainText } from '../../shared/text.ts'
 import { connectTarget, requestTarget } from '../delivery/request.ts'
@@ -73,6 +74,7 @@ const checkProgram = async (
   parts: AgentCheckParts,
   bare: Set<string>,
 ): Promise<Check[]> => {
+  const bounds = describeSandboxOf(agent, workspace !== undefined)
   const { env, homeFolder } = parts
   const { path, faults } = await inspectProgram(agent, env, homeFolder)
   const sandbox = await inspectSandbox(agent, workspace, env, homeFolder)
@@ -82,7 +84,10 @@ const checkProgram = async (
     ...(sandbox
       ? [(sandbox.isRefused ? error : warning)(name, `it ${sandbox.what}`, sandbox.hint)]
       : []),
-    ...(path === undefined ? [] : [await checkVersion(name, agent, path, parts)]),
+    ...(!sandbox && bounds !== undefined && isUnbounded()
+      ? [warning(name, `it ${unbounded.what}`, unbounded.hint)]
+      : []),
+    ...(path === undefined ? [] : [await checkVersion(name, agent, path, parts, bounds)]),
   ]
 }
 
@@ -94,10 +99,12 @@ const checkVersion = async (
   agent: ProgramAgent,
   path: string,
   { env, run, signal }: AgentCheckParts,
+  bounds: string | undefined,
 ): Promise<Check> => {
+  const sandbox = bounds === undefined ? '' : `; sandbox: ${bounds}`
   // Only a shell can run the second, and it would interpret the arguments.
   if (!isCliKind(agent.kind) || /\.(cmd|bat)$/i.test(path))
-    return ok(name, `${path}; it was not run`)
+    return ok(name, `${path}; it was not run${sandbox}`)
   const own = Object.entries(agent.env ?? {}).filter(([, value]) => !/^(env|oauth):/.test(value))
   const again = `install it again: ${agentClis[agent.kind].install}`
   const control = new AbortController()
@@ -122,7 +129,7 @@ const checkVersion = async (
     if (result.reason !== 'exit')
       return warning(name, `${path} did not answer --version in time`, `${path} --version`)
     if (result.exitCode === 0)
-      return ok(name, `${path} (${firstLine(result.stdout) || 'no version'})`)
+      return ok(name, `${path} (${firstLine(result.stdout) || 'no version'})${sandbox}`)
     return error(name, `${path} cannot be run: --version ${describeExit(result)}`, again)
   } catch (thrown) {
     const why = systemCode(thrown) ?? 'it cannot be started'

@@ -5,8 +5,8 @@ import { type Readable, Writable } from 'node:stream'
 import { type DoorwardError, systemCode } from '../../shared/errors.ts'
 import { isAlive } from '../../shared/home/lock.ts'
 import { toAgentError } from './answer.ts'
-import { type ReachedLimit, watchLimits } from './sandbox/limits.ts'
-import type { Limits } from '../../shared/agents/limits.ts'
+import type { ReachedLimit } from './sandbox/disk.ts'
+import { type Bounds, watchLimits } from './sandbox/limits.ts'
 import type { Listeners } from './network/listeners.ts'
 import { longTimeout } from '../util/concurrency.ts'
 import { createByteCollector } from '../util/byte-budget.ts'
@@ -21,7 +21,7 @@ export type ProcessOptions = {
   /** Listening sockets that it hands over before its program starts, by file descriptor 4. */
   readonly listeners?: Listeners | undefined
   /** Ends it when its processes take more. */
-  readonly limits?: Limits | undefined
+  readonly bounds?: Bounds | undefined
   readonly timeoutMs: number
   readonly outputLimitBytes: number
   /** Called with each piece of the standard output. */
@@ -102,8 +102,8 @@ const runChild = async (options: ProcessOptions): Promise<ProcessResult> => {
     timers.push(setTimeout(() => killGroup(child, 'SIGKILL'), delayMs))
   }
   const unwatch =
-    options.limits && child.pid !== undefined
-      ? watchLimits(child.pid, options.limits, (limit) => {
+    options.bounds && child.pid !== undefined
+      ? watchLimits(child.pid, options.bounds, (limit) => {
           stop(limit)
           killGroup(child, 'SIGKILL')
         })

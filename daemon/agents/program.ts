@@ -11,6 +11,8 @@ import type { Question } from './http-agent.ts'
 import type { RunProcess } from './orphans.ts'
 import type { HomeRequest, OwnHome } from './own-home.ts'
 import { type ProcessOptions, type ProcessResult, toFolderError } from './process.ts'
+import type { ReachedLimit } from './sandbox/disk.ts'
+import type { Bounds } from './sandbox/limits.ts'
 import { confine, type Confined, type SandboxWish } from './sandbox/sandbox.ts'
 import { makeAgentFolder, removeFolder } from './workspace.ts'
 
@@ -112,8 +114,8 @@ export const runProgram = async (
     const confined: Confined =
       folder === undefined ? made : await confineRun(program, context, { ...made, network, folder })
     const { note, sandbox = null, way } = confined
-    closing = [way?.close, confined.leaveGroup]
-    if (own?.startsBare !== undefined && (!program.sandbox || note !== undefined))
+    closing = [way?.close, confined.bounds?.group.close]
+    if (own?.startsBare !== undefined && sandbox === null)
       throw toAgentError(
         'agent-failed',
         `${program.argv[0]} was not run: it would load ${own.startsBare}`,
@@ -131,7 +133,7 @@ export const runProgram = async (
       argv: confined.argv,
       filter: confined.filter,
       listeners: way?.listeners,
-      limits: confined.limits,
+      bounds: confined.bounds,
       env: { ...environment, ...way?.variables },
       input: prompt,
       timeoutMs,
@@ -147,7 +149,7 @@ export const runProgram = async (
       ...collectSecrets(env, program.env, tokens),
     ])
     const redact = (text: string) => hideSecrets(toPlainText(text).trim(), secrets)
-    if (confined.limits) requireWithin(program, { ...result, redact })
+    if (confined.bounds) requireWithin(program, { ...result, redact }, confined.bounds)
     if (result.reason !== 'exit') throw toStopError(program, { ...result, redact })
     if (confined.filter && isSandboxFault(result))
       throw toAgentError(
@@ -190,14 +192,14 @@ const runStep = async (
       argv: confined.argv,
       filter: confined.filter,
       listeners: way?.listeners,
-      limits: confined.limits,
+      bounds: confined.bounds,
       env: { ...made.environment, ...way?.variables },
       input: '',
       timeoutMs: Math.min(program.timeoutMs, stepMs),
     })
   } finally {
     way?.close()
-    confined.leaveGroup?.()
+    confined.bounds?.group.close()
   }
 }
 
@@ -306,20 +308,27 @@ const isSandboxFault = ({ exitCode, stderr }: ProcessResult): boolean =>
 const limitWords = {
   memory: 'took more memory than its limit',
   processes: 'started more processes than its limit',
-  disk: 'wrote a file larger than its limit',
+  disk: 'wrote more than its limit',
 }
 
 /** Throws `limit-reached`, with the limit that ended the run. */
-const requireWithin = ({ argv }: Program, result: ProgramResult): void => {
-  const { reason, exitCode, exitSignal } = result
-  // SIGXFSZ, or the status by which a shell and bubblewrap pass it on: 128 and its number.
-  const isTooLarge = exitSignal === 'SIGXFSZ' || exitCode === 128 + constants.signals.SIGXFSZ
-  const limit = reason === 'memory' || reason === 'processes' ? reason : isTooLarge && 'disk'
+const requireWithin = ({ argv }: Program, result: ProgramResult, { group }: Bounds): void => {
+  const limit = findLimit(result, group)
   if (!limit) return
   throw toAgentError('limit-reached', `${argv[0]} ${limitWords[limit]} and was ended`, {
     words: getLastLines(result),
     hint: `raise ${limit} in limits of its agent: doorward config edit agents`,
   })
+}
+
+const findLimit = (
+  { reason, exitCode, exitSignal }: ProgramResult,
+  group: Bounds['group'],
+): ReachedLimit | undefined => {
+  if (reason !== 'exit') return reason === 'timeout' || reason === 'stopped' ? undefined : reason
+  // SIGXFSZ, or the status by which a shell and bubblewrap pass it on: 128 and its number.
+  if (exitSignal === 'SIGXFSZ' || exitCode === 128 + constants.signals.SIGXFSZ) return 'disk'
+  return exitCode !== 0 && group.hasRefused() ? 'processes' : undefined
 }
 
 const toStopError = ({ argv, timeoutMs }: Program, result: ProgramResult): DoorwardError => {

@@ -1,6 +1,6 @@
 import type { StatusProblem } from '../../shared/api/api.ts'
 import type { Amount, Budget } from '../../shared/agents/budget.ts'
-import { aboutRule, enabledDefinitions } from '../../shared/config/definitions.ts'
+import { aboutRule, enabledDefinitions } from '../../shared/schedules/definitions.ts'
 import type { Config } from '../../shared/config/load.ts'
 import type { Rule } from '../../shared/config/rule.ts'
 import type { About } from '../../shared/errors.ts'

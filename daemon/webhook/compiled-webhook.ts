@@ -1,6 +1,6 @@
 import { type EventRecord, testKeyHeader, type WebhookSummary } from '../../shared/api/api.ts'
 import { type Budget, toRunLimit } from '../../shared/agents/budget.ts'
-import { enabledDefinitions } from '../../shared/config/definitions.ts'
+import { enabledDefinitions } from '../../shared/schedules/definitions.ts'
 import { listSecrets } from '../../shared/config/environment.ts'
 import { hasToken } from '../../shared/sources/feed.ts'
 import type { Config } from '../../shared/config/load.ts'

@@ -107,6 +107,7 @@ const explainRule = async (
   const made = tryPrompt(rule, scope)
   const now = performance.now()
   const left = facts.budgets.left(rule, now)
+  const overBudget = facts.spending?.over(rule)
   return {
     ...(name !== undefined && { rule: name }),
     matches: findMiss(rule, kinds, scope, webhook.scheme.name) === undefined,
@@ -128,6 +129,7 @@ const explainRule = async (
       left !== undefined && {
         maxRuns: { limit: formatRate(maxRuns), left, isUsedUp: !mayRun(rule, read, facts, now) },
       }),
+    ...(overBudget !== undefined && { overBudget }),
     ...(rule.workspace && {
       workspace: tryWorkspace(expandWorkspace(rule.workspace, scope), gateway),
     }),

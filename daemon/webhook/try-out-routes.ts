@@ -7,7 +7,7 @@ import {
   testKeySchema,
 } from '../../shared/api/explain.ts'
 import { inspectProgram } from '../../shared/agents/program.ts'
-import { runsProgram } from '../../shared/agents/tools.ts'
+import { describeSandboxOf, runsProgram } from '../../shared/agents/tools.ts'
 import { inspectSandbox } from '../../shared/sandbox/warnings.ts'
 import type { Agent } from '../../shared/config/schema.ts'
 import type { Rule } from '../../shared/config/rule.ts'
@@ -93,7 +93,7 @@ const explainStart = async (
   workspace: Rule['workspace'],
   env: NodeJS.ProcessEnv,
   homeFolder: string,
-): Promise<Pick<Explanation['agent'], 'detail' | 'unconfined'>> => {
+): Promise<Pick<Explanation['agent'], 'detail' | 'unconfined' | 'sandbox'>> => {
   if (!runsProgram(agent)) return {}
   const { program, faults } = await inspectProgram(agent, env, homeFolder)
   const [fault] = faults
@@ -105,7 +105,10 @@ const explainStart = async (
     return { detail }
   }
   const sandbox = await inspectSandbox(agent, workspace, env, homeFolder)
-  if (!sandbox) return {}
+  if (!sandbox) {
+    const bounds = describeSandboxOf(agent, workspace !== undefined)
+    return bounds === undefined ? {} : { sandbox: bounds }
+  }
   const { what, hint, isRefused } = sandbox
   const words = `it ${what}; ${hint}`
   return isRefused ? { detail: words } : { unconfined: words }

@@ -1,5 +1,6 @@
 import { agentClis, isCliKind } from './clis.ts'
 import type { NetworkMode } from '../api/api.ts'
+import { defaultLimits, describeLimits } from './limits.ts'
 import { isLimited, readMode } from './network.ts'
 import type { Agent, CliAgent, CommandAgent } from './schema.ts'
 
@@ -37,6 +38,19 @@ export const needsSandbox = (agent: ProgramAgent): boolean =>
 /** What it reaches in a sandbox. */
 export const getNetworkMode = (agent: ProgramAgent): NetworkMode =>
   readMode(agent.network) ?? (isCli(agent) && getToolLevel(agent) === 'write' ? 'model' : 'open')
+
+/** What it reaches and may take in its sandbox, for people; undefined where it asks for none. */
+export const describeSandboxOf = (
+  agent: ProgramAgent,
+  hasWorkspace: boolean,
+  platform = process.platform,
+): string | undefined => {
+  if (!wantsSandbox(agent, hasWorkspace)) return undefined
+  const { network, limits = defaultLimits } = agent
+  const more = typeof network === 'object' ? ` and ${network.allow.join(', ')}` : ''
+  const most = platform === 'linux' ? `, ${describeLimits(limits)}` : ''
+  return `network ${getNetworkMode(agent)}${more}${most}`
+}
 
 /** Programs that read files without asking, unless their flags forbid it. */
 const readers =

@@ -105,6 +105,8 @@ const sandboxSchema = z.strictObject({
   network: z.enum(networkModes),
   /** Hosts and ports that it asked for and did not reach, at most 20. */
   refused: z.array(z.string()).optional(),
+  /** The kernel does not bound its processes; they are counted. */
+  unbounded: z.literal(true).optional(),
 })
 
 /** What the agent of the last run really had, and what it used. */

@@ -59,6 +59,8 @@ const ruleExplanationSchema = z.strictObject({
     detail: z.string().optional(),
     /** Why it would run without the sandbox that it asks for. */
     unconfined: z.string().optional(),
+    /** What it reaches and may take in its sandbox. */
+    sandbox: z.string().optional(),
   }),
   /** The code that the agent sees. Nothing is fetched, so it may not be there. */
   workspace: z
@@ -76,6 +78,8 @@ const ruleExplanationSchema = z.strictObject({
     .optional(),
   /** How many runs `max_runs` leaves; with `isUsedUp` the event would be filtered. */
   maxRuns: z.strictObject({ limit: z.string(), left: z.int(), isUsedUp: z.boolean() }).optional(),
+  /** The budget that is used up, so that the event would be filtered. */
+  overBudget: z.string().optional(),
   /** The messages for each target if the agent answered with the prompt. */
   targets: z.array(
     z.strictObject({

@@ -3,7 +3,7 @@ import { ownChat } from '../targets/targets.ts'
 import type { About } from '../errors.ts'
 import type { Config } from '../config/load.ts'
 import type { Rule } from '../config/rule.ts'
-import { aboutRule, describeRule, enabledDefinitions } from '../config/definitions.ts'
+import { aboutRule, describeRule, enabledDefinitions } from '../schedules/definitions.ts'
 import { warn, type Warning } from '../config/warning.ts'
 
 type AskingRule = {

@@ -4,7 +4,7 @@ import type { Rule } from './rule.ts'
 import { isLoopbackUrl } from '../net.ts'
 import { describeUnset, queueVariables } from './variables.ts'
 import { warn, type Warning } from './warning.ts'
-import { enabledRules } from './definitions.ts'
+import { enabledRules } from '../schedules/definitions.ts'
 
 /* The queue: in memory, or in NATS for several machines. */
 

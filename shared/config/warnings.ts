@@ -18,7 +18,12 @@ import {
 import { valueConditions } from '../filter/conditions.ts'
 import { approveWarnings } from '../approve/warnings.ts'
 import { needsApproval, toApprove } from '../approve/approve.ts'
-import { aboutRule, describeRule, enabledDefinitions, enabledRules } from './definitions.ts'
+import {
+  aboutRule,
+  describeRule,
+  enabledDefinitions,
+  enabledRules,
+} from '../schedules/definitions.ts'
 import { listSecrets } from './environment.ts'
 import type { Config } from './load.ts'
 import { builtInProviders } from './name-forms.ts'

@@ -1,8 +1,9 @@
 import { execFile } from 'node:child_process'
 import { findProgram } from '../agents/detect.ts'
 import { toPlainLine } from '../text.ts'
+import { accessSync, constants, readFileSync } from 'node:fs'
 import { realpath } from 'node:fs/promises'
-import { dirname, sep } from 'node:path'
+import { dirname, join, sep } from 'node:path'
 import { getUserHome } from '../home/home.ts'
 
 /** The program that makes a sandbox, or why it is missing; `hint` is the way to one. */
@@ -85,6 +86,28 @@ const toMissing = (program: string, why: string): Sandbox => {
     missing: `this system lets ${program} create no namespaces: ${why}`,
     hint: 'allow user namespaces: sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu), kernel.unprivileged_userns_clone=1 (older Debian) or user.max_user_namespaces=15000; in a container: doorward help containers',
   }
+}
+
+/** Where root may make a group that counts threads: version 1 of control groups, and version 2 (cgroups(7)). */
+export const findGroupFolder = (): string | undefined =>
+  ['/sys/fs/cgroup/pids', '/sys/fs/cgroup'].find((folder) => {
+    try {
+      accessSync(join(folder, 'cgroup.procs'), constants.W_OK)
+      const counts = join(folder, 'cgroup.subtree_control')
+      return folder.endsWith('/pids') || /\bpids\b/.test(readFileSync(counts, 'latin1'))
+    } catch {
+      return false
+    }
+  })
+
+/** True where the kernel does not bound the processes of a run: its own limit does not count those of root. */
+export const isUnbounded = (): boolean =>
+  process.platform === 'linux' && process.getuid?.() === 0 && findGroupFolder() === undefined
+
+/** `what` goes on after "agent <name> ". */
+export const unbounded = {
+  what: 'may start processes faster than they are counted: doorward is root, and can make no control group here',
+  hint: 'run doorward as another user, or give its container a writable /sys/fs/cgroup',
 }
 
 export const isInside = (path: string, folder: string): boolean =>

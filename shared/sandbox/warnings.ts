@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { expandTilde } from '../home/home.ts'
-import { findSandboxFor, listHomes, findSandbox } from './probe.ts'
+import { findSandboxFor, isUnbounded, listHomes, findSandbox, unbounded } from './probe.ts'
 import { needsSandbox, type ProgramAgent, runsProgram, wantsSandbox } from '../agents/tools.ts'
 import type { Config } from '../config/load.ts'
 import type { Rule } from '../config/rule.ts'
@@ -43,7 +43,7 @@ export const inspectSandbox = async (
   return { what, hint, isRefused }
 }
 
-/** Agents of enabled webhooks whose sandbox is missing, and what is dangerous without it. */
+/** Agents of enabled webhooks whose sandbox is missing or bounds no processes, and what is dangerous without it. */
 export const sandboxWarnings = async (
   config: Config,
   env: NodeJS.ProcessEnv,
@@ -54,6 +54,13 @@ export const sandboxWarnings = async (
   for (const { agentName, agent, workspace } of localAgents(config)) {
     if (!runsProgram(agent)) continue
     const fault = await inspectSandbox(agent, workspace, env, homeFolder)
+    if (!fault && isUnbounded() && wantsSandbox(agent, workspace !== undefined))
+      found.set(agentName, {
+        code: 'sandbox-unbounded',
+        detail: `agent ${agentName} ${unbounded.what}`,
+        hint: unbounded.hint,
+        about: { agent: agentName },
+      })
     if (!fault) continue
     found.set(agentName, {
       code: 'sandbox-missing',

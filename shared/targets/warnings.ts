@@ -9,7 +9,7 @@ import type { SentKind, TargetSettings } from './schema.ts'
 import { fixedFolder, makesFolders, resolveTargetFile, toServerKind } from './targets.ts'
 import { variablesIn } from '../config/variables.ts'
 import { type Fault, faultAbout, toWarning, type Warning } from '../config/warning.ts'
-import { enabledRules } from '../config/definitions.ts'
+import { enabledRules } from '../schedules/definitions.ts'
 
 /** Faults that prevent deliveries to the targets of enabled webhooks, as far as they show without sending. */
 export const targetFaults = (config: Config, env: NodeJS.ProcessEnv): Fault[] => {

@@ -94,10 +94,36 @@ describe('an agent that takes too much', function () {
 
   it('writes no file above its limit, on the disk or in memory', async () => {
     const writes = (path: string) => `exec dd if=/dev/zero of=${path} bs=1M count=10240`
-    await isEnded(writes('large'), plenty, /a file larger than its limit/)
+    await isEnded(writes('large'), plenty, /wrote more than its limit/)
     const full =
       'for n in 1 2 3; do dd if=/dev/zero of=/tmp/$n bs=1M count=40 2>&1; done | grep -c "No space"'
     assert.equal(await run(full, plenty), '2')
+  })
+
+  it('is ended where its files together are above it, also those that it has removed or hidden', async () => {
+    const fill = (name: string) => `head -c 4M /dev/zero >${name}`
+    const more = 'n=$((n + 1)); sleep 0.05'
+    const many = `while true; do ${fill('f$n')}; ${more}; done`
+    const takes = 'eval "exec $d>f"; rm f; head -c 20M /dev/zero >&$d'
+    const removed = `for d in 3 4 5 6 7; do ${takes}; sleep 0.1; done; sleep 20`
+    const hidden = `while true; do mkdir d$n; ${fill('d$n/f')}; chmod 0 d$n; ${more}; done`
+    const limits = { ...plenty, disk: 60 * mb }
+    const rewrites = `for n in 1 2 3 4 5 6; do ${fill('f')}; sleep 0.5; done; echo whole`
+    const [whole] = await Promise.all([
+      run(rewrites, { ...plenty, disk: 5 * mb }),
+      ...[many, removed, hidden].map(async (script) =>
+        isEnded(script, limits, /wrote more than its limit/),
+      ),
+    ])
+    assert.equal(whole, 'whole')
+  })
+
+  it('is told so where the kernel refused its processes before they were counted', async function () {
+    const group = openGroup(plenty)
+    group.close()
+    if (group.words.length === 0) this.skip()
+    const burst = 'for n in $(seq 90); do sleep 1 & done || exit 3; sleep 0.01; exit 3'
+    await isEnded(burst, { ...plenty, processes: 8 }, /more processes than its limit/)
   })
 
   it('does its ordinary work below the defaults', async () => {

@@ -104,16 +104,18 @@ const matchFields = ({ on, filter, mention }: RuleExplanation, terminal: Termina
 
 /** The part that runs, and where its answer goes. */
 const runFields = (rule: RuleExplanation, terminal: Terminal): Field[] => {
-  const { agent, workspace, targets, coalesce, maxRuns } = rule
+  const { agent, workspace, targets, coalesce, maxRuns, overBudget } = rule
   const empty = emptyPaths(rule)
   return [
     ...optional(rule.promptFault !== undefined, ['', failedCell(rule.promptFault ?? '', terminal)]),
     ['agent', `${agent.name} (${agent.kind})${agent.argv ? `: ${argvText(agent.argv)}` : ''}`],
     ...optional(agent.detail !== undefined, ['', failedCell(agent.detail ?? '', terminal)]),
     ...optional(agent.unconfined !== undefined, ['', doubtCell(agent.unconfined ?? '', terminal)]),
+    ...(agent.sandbox === undefined ? [] : [['sandbox', agent.sandbox] as const]),
     ...(workspace ? [['workspace', workspaceCell(workspace, terminal)] as const] : []),
     ...(coalesce ? [['coalesce', coalesceCell(coalesce, terminal)] as const] : []),
     ...(maxRuns ? [['max_runs', maxRunsCell(maxRuns, terminal)] as const] : []),
+    ...(overBudget === undefined ? [] : [['budget', failedCell(overBudget, terminal)] as const]),
     ...targets.map(({ target, parts, detail }, index): Field => [
       index === 0 ? 'targets' : '',
       detail === undefined
@@ -227,10 +229,10 @@ const describeOutcome = (explanation: Explanation): string => {
   if (ownComment) return `${then}it would be ignored: it is about what doorward itself wrote`
   if (duplicateOf)
     return `${then}it would not run again: it was accepted before${duplicateOf.map((id) => `, as ${id}`).join('')}`
-  const matching = (rules ?? []).filter((rule) => rule.matches && !rule.maxRuns?.isUsedUp)
+  const matching = (rules ?? []).filter((rule) => rule.matches && !isUsedUp(rule))
   if (matching.length > 0) return `${then}${describeRuns(matching)}`
-  if (matches && explanation.maxRuns?.isUsedUp)
-    return `${then}it would be filtered out: max_runs is used up`
+  if (matches && isUsedUp(explanation))
+    return `${then}it would be filtered out: ${explanation.overBudget ?? 'max_runs is used up'}`
   if (matches && explanation.promptFault !== undefined)
     return `${then}it would be refused with 422: its prompt cannot be made`
   if (matches && agent.detail !== undefined)
@@ -239,6 +241,9 @@ const describeOutcome = (explanation: Explanation): string => {
     ? `${then}the agent would run${describeFailures(targets)}`
     : `${then}it would be filtered out${rules ? ': no rule matches' : ''}`
 }
+
+const isUsedUp = ({ maxRuns, overBudget }: RuleExplanation): boolean =>
+  maxRuns?.isUsedUp === true || overBudget !== undefined
 
 /** `the rules review and triage would run` */
 const describeRuns = (rules: readonly RuleExplanation[]): string => {

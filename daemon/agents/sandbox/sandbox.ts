@@ -16,6 +16,7 @@ import {
   canLimitFolders,
   findSandboxFor,
   isInside,
+  isUnbounded,
   listHomes,
   wouldShow,
 } from '../../../shared/sandbox/probe.ts'
@@ -23,7 +24,7 @@ import { toAgentError } from '../answer.ts'
 import type { Question } from '../http-agent.ts'
 import { openWay, type WayOut } from '../network/way-out.ts'
 import { buildBwrap, buildSocketFilter } from './linux.ts'
-import { openGroup } from './limits.ts'
+import { type Bounds, openGroup } from './limits.ts'
 import { buildSandboxExec } from './macos.ts'
 import { listProgramFiles, locate, loginFilesOf, type Room } from './visible-files.ts'
 
@@ -83,9 +84,8 @@ export type Confined = {
   readonly note?: string
   readonly sandbox?: RunInput['sandbox']
   readonly way?: WayOut
-  /** Those that are watched from outside. */
-  readonly limits?: Limits
-  readonly leaveGroup?: () => void
+  /** What is watched from outside. */
+  readonly bounds?: Bounds
 }
 
 /**
@@ -107,15 +107,21 @@ export const confine = async (
   }
   const way = await openWay(wish, run, sandbox.kind === 'sandbox-exec')
   const room = await furnish(wish, run, homes, sandbox.program, way.ports)
-  const made = { way, sandbox: { kind: sandbox.kind, network: wish.network } }
+  const made = {
+    way,
+    sandbox: {
+      kind: sandbox.kind,
+      network: wish.network,
+      ...(isUnbounded() && { unbounded: true as const }),
+    },
+  }
   if (sandbox.kind === 'sandbox-exec') return { argv: buildSandboxExec(room), ...made }
   sizing ??= canLimitFolders(sandbox.program)
   const bwrap = buildBwrap({ ...room, sizesFolders: await sizing })
   const group = openGroup(wish.limits)
   return {
     argv: [...group.words, ...bwrap],
-    leaveGroup: group.close,
-    limits: wish.limits,
+    bounds: { ...wish.limits, group, folders: [...new Set(room.write.values())] },
     filter: buildSocketFilter(process.arch),
     ...made,
   }

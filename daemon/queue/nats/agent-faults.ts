@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { z } from 'zod'
 import type { Machine, StatusProblem } from '../../../shared/api/api.ts'
 import type { Config } from '../../../shared/config/load.ts'
-import { enabledRules } from '../../../shared/config/definitions.ts'
+import { enabledRules } from '../../../shared/schedules/definitions.ts'
 import type { Agent } from '../../../shared/config/schema.ts'
 import { version } from '../../../shared/version.ts'
 

@@ -178,7 +178,8 @@ describe('the network of a sandbox', function () {
       'http://127.0.0.1:3128',
       '0 1 2 3',
     ])
-    assert.deepEqual(sandbox, {
+    const { unbounded: _, ...known } = sandbox ?? {}
+    assert.deepEqual(known, {
       kind: 'bwrap',
       network: 'model',
       refused: [

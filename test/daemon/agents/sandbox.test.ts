@@ -14,7 +14,7 @@ import { sandboxWarnings } from '../../../shared/sandbox/warnings.ts'
 import { checkConfig } from '../../../shared/config/load.ts'
 import { readYaml } from '../../../shared/config/yaml.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { findSandbox } from '../../../shared/sandbox/probe.ts'
+import { findSandbox, isUnbounded } from '../../../shared/sandbox/probe.ts'
 import { fixtureAgent } from '../../support/fixtures.ts'
 import { hasOtherUser, runAsOther } from '../../support/other-user.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
@@ -279,7 +279,8 @@ console.log(JSON.stringify({ type: 'result', is_error: false, result: JSON.strin
       }
       const bare = await withoutBwrap()
       const reads = check('kind: claude, tools: read')
-      assert.deepEqual(await reads(process.env), [])
+      const found = (await reads(process.env)).map(({ code }) => code)
+      assert.deepEqual(found, isUnbounded() ? ['sandbox-unbounded'] : [])
       const [missing, risk] = await reads(bare)
       assert.equal(
         missing?.detail,

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import type { EventRecord, Status } from '../../../shared/api/api.ts'
+import { explanationSchema } from '../../../shared/api/explain.ts'
+import { run as runCli } from '../../cli/support/cli.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'
 import { sendJson, startScriptedProvider } from '../../support/providers/scripted-provider.ts'
 import { send } from '../../support/servers/http.ts'
@@ -56,6 +58,15 @@ describe('a budget', () => {
     assert.deepEqual(await problems(), [`${ofRule} is used up`])
     assert.deepEqual(await deliver('/rule'), ['filtered', 'over-budget', `${ofRule} is used up`])
     assert.equal(await deliver('/none'), 'done')
+    const over = async (path: string) =>
+      explanationSchema.parse(
+        await daemon.client.post('/webhooks/explain', { path, payload: '{}' }),
+      ).overBudget
+    assert.equal(await over('/rule'), `${ofRule} is used up`)
+    assert.equal(await over('/none'), undefined)
+    const sample = ['webhook', 'explain', '/rule', '--sample', 'github:push']
+    const { stdout } = await runCli(sample, { home: daemon.home })
+    assert.match(stdout, /^outcome .*filtered out: the budget of \$0\.50 a day/m)
   })
 
   it('of an agent counts its tokens', async () => {

@@ -7,6 +7,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import type { EventDetail } from '../../../shared/api/api.ts'
 import { workspacesSchema } from '../../../shared/api/workspaces.ts'
+import { describeSandbox } from '../../../shared/event-stages.ts'
 import { explanationSchema } from '../../../shared/api/explain.ts'
 import type { Home } from '../../../shared/home/home.ts'
 import { findSandbox } from '../../../shared/sandbox/probe.ts'
@@ -170,7 +171,14 @@ agents:
     const done = await event('/peek', { repo: 'acme/app', ref: 'change' })
     assert.equal(done.state, 'done', done.detail)
     assert.match(done.result ?? '', /^1 x EROFS runs\n$/)
-    assert.deepEqual(done.sandbox, { kind: 'bwrap', network: 'open' })
+    assert.equal(describeSandbox(done)?.split(', processes')[0], 'bwrap, network open')
+    const path = '/peek'
+    const payload = { repo: 'acme/app', ref: 'change' }
+    const explained = explanationSchema.parse(
+      await daemon.client.post('/webhooks/explain', { path, payload }),
+    )
+    const most = 'network open, at most 4gb memory, 512 processes, 2gb disk'
+    assert.equal(explained.agent.sandbox, most)
   })
 
   it('leaves nothing behind when the daemon is killed while the agent runs', async () => {

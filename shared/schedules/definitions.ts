@@ -1,6 +1,6 @@
 import type { About } from '../errors.ts'
-import type { Rule } from './rule.ts'
-import type { Webhook } from './webhook.ts'
+import type { Rule } from '../config/rule.ts'
+import type { Webhook } from '../config/webhook.ts'
 
 /* Webhooks and schedules: an event is made by the definition of one of them, and its rules say what it runs. */
 
