@@ -46,8 +46,14 @@ const makeRsaPem = (): string =>
 const word = `${alphanumeric}_-`
 const openai = `T3Blbk${no}FJ`
 
-/** Several of each kind. */
-export const makeSecrets = (): readonly (readonly [kind: FormKind, secret: string])[] => [
+type MadeSecret = readonly [kind: FormKind, secret: string]
+
+let made: readonly MadeSecret[] | undefined
+
+/** Several of each kind, always the same ones: the key of RSA takes a third of a second. */
+export const makeSecrets = (): readonly MadeSecret[] => (made ??= makeAll())
+
+const makeAll = (): readonly MadeSecret[] => [
   ...['ghp', 'gho', 'ghu', 'ghs', 'ghr'].map(
     (prefix) => ['github-token', withChecksum(prefix, prefix)] as const,
   ),
