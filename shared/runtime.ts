@@ -2,7 +2,11 @@
  * On SIGUSR1 Node opens its debugger to all users of this machine, unless the process listens to it. People
  * send it to daemons to reopen their logs. For processes with tokens in memory.
  */
-export const ignoreSigusr1 = (): void => void process.on('SIGUSR1', () => undefined)
+export const ignoreSigusr1 = (): void => {
+  if (!process.listeners('SIGUSR1').includes(ignore)) process.on('SIGUSR1', ignore)
+}
+
+const ignore = (): void => undefined
 
 /** The release of systray2 with these programs. */
 export const systrayVersion = '2.1.4'
