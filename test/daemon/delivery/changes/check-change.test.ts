@@ -12,23 +12,17 @@ const url = 'https://github.com/acme/door.git'
 const link = '120000'
 const submodule = '160000'
 
+/** As git quotes a path. */
+const quoted = (path: string): string =>
+  `"${path.replaceAll('\\', '\\\\').replaceAll('\u001b', String.raw`\033`)}"`
+
 type Entry = readonly [path: string, text: string, mode?: string]
 
 describe('what an agent changed', () => {
   let gitDir = ''
-  const run = (args: readonly string[], input = ''): string =>
-    execFileSync('git', args, {
-      cwd: gitDir,
-      input,
-      encoding: 'utf8',
-      env: {
-        ...gitEnvironment('/dev/null'),
-        GIT_AUTHOR_NAME: 'Ada',
-        GIT_AUTHOR_EMAIL: 'ada@example.com',
-        GIT_COMMITTER_NAME: 'Ada',
-        GIT_COMMITTER_EMAIL: 'ada@example.com',
-      },
-    }).trim()
+  const ref = 'refs/doorward/changes/one'
+  const run = (args: readonly string[], input = ''): unknown =>
+    execFileSync('git', args, { cwd: gitDir, input, env: gitEnvironment('/dev/null') })
 
   before(async () => {
     gitDir = await temporaryFolder()
@@ -36,24 +30,24 @@ describe('what an agent changed', () => {
     run(['config', 'remote.origin.url', url])
   })
 
-  /** Any tree, also one that no worktree can have. */
-  const commit = (entries: readonly Entry[], parent?: string): string => {
-    run(['read-tree', '--empty'])
-    for (const [path, text, mode = '100644'] of entries) {
-      const hash = mode === submodule ? text : run(['hash-object', '-w', '--stdin'], text)
-      run(['update-index', '--add', '--cacheinfo', `${mode},${hash},${path}`])
-    }
-    const of = parent === undefined ? [] : ['-p', parent]
-    return run(['commit-tree', run(['write-tree']), ...of], 'change')
+  /** A commit on the ref for git-fast-import(1), of any tree: also one that no worktree can have. */
+  const commit = (entries: readonly Entry[]): string => {
+    const data = (text: string) => `data ${Buffer.byteLength(text)}\n${text}\n`
+    const files = entries.map(([path, text, mode = '100644']) =>
+      mode === submodule
+        ? `M ${mode} ${text} ${quoted(path)}\n`
+        : `M ${mode} inline ${quoted(path)}\n${data(text)}`,
+    )
+    const head = `commit ${ref}\ncommitter Ada <ada@example.com> 0 +0000\n${data('change')}`
+    return `${head}deleteall\n${files.join('')}`
   }
   const check = async (
     after: readonly Entry[],
     before: readonly Entry[] = [],
     allow?: string[],
   ) => {
-    const changed = commit(after, commit(before))
-    run(['update-ref', 'refs/doorward/changes/one', changed])
-    const change = { gitDir, ref: 'refs/doorward/changes/one', url }
+    run(['fast-import', '--quiet', '--force'], `reset ${ref}\n\n${commit(before)}${commit(after)}`)
+    const change = { gitDir, ref, url }
     const reply = { eventId: 'evt_1', publish: allow && { allowFiles: allow } }
     return checkChange(git, change, reply, { signal }).then(
       ({ hasWorkflows }) => (hasWorkflows ? 'with workflows' : 'allowed'),
