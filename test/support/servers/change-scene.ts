@@ -16,6 +16,9 @@ export const sceneToken = 'gho_canary-of-the-target'
 export const sceneText = '# Fix the door\n\nThanks @octocat.'
 const { signal } = new AbortController()
 
+/** An id of an event by its number. */
+export const toEventId = (number: number): string => `evt_${String(number).padStart(18, '0')}`
+
 export type ChangeScene = Awaited<ReturnType<typeof startChangeScene>>
 
 type Delivering = Partial<AgentReply> & {
@@ -33,16 +36,20 @@ export const startChangeScene = async () => {
   const github = await startGithubServer()
   const server = await startGitServer(sceneToken, 'acme/door', () => github.origin)
 
+  const git_hosts = [new URL(server.origin).host]
+  const gateway = gatewayFileSchema.parse({ providers: { github: { git_hosts } } })
+  // One mirror for all changes.
+  const workspaces = new Workspaces({
+    home: resolveHome(await temporaryFolder()),
+    run: runProcess,
+    access: (async () => ({ accessToken: sceneToken })) as never,
+  })
+  let changes = 0
+
   /** What is kept of a run whose agent wrote these files. */
   const change = async (files: GitFiles, ref = 'main'): Promise<SeenCode> => {
-    const git_hosts = [new URL(server.origin).host]
-    const gateway = gatewayFileSchema.parse({ providers: { github: { git_hosts } } })
-    const workspaces = new Workspaces({
-      home: resolveHome(await temporaryFolder()),
-      run: runProcess,
-      access: (async () => ({ accessToken: sceneToken })) as never,
-    })
-    const { eventId } = makeReply()
+    changes += 1
+    const eventId = changes === 1 ? makeReply().eventId : toEventId(changes)
     const request = {
       repo: server.url,
       fixed: 'host',

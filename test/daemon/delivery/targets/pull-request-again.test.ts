@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict'
 import { readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type ChangeScene, startChangeScene } from '../../../support/servers/change-scene.ts'
+import { toPullBody } from '../../../../daemon/delivery/changes/own-pulls.ts'
+import { createCommentMarks } from '../../../../daemon/delivery/loop-guard.ts'
+import {
+  type ChangeScene,
+  startChangeScene,
+  toEventId,
+} from '../../../support/servers/change-scene.ts'
+import { makeReply } from '../../../support/servers/deliver.ts'
 import { json, reset } from '../../../support/servers/target-server.ts'
 
 const subject = { key: 'SHOP-1', kind: 'error', title: 'SHOP-1', url: 'https://sentry.io/1' }
@@ -20,7 +27,7 @@ describe('a pull request of a rule whose subject has one already', () => {
     { text = 'A fix', ref = 'main', rule = 'fix', about = subject, maxAttempts = 9 } = {},
   ) => {
     events += 1
-    const eventId = `evt_${String(events).padStart(18, '0')}`
+    const eventId = toEventId(events)
     const code = await scene.change(files, ref)
     const publish = { maxAttempts: maxAttempts === 0 ? undefined : maxAttempts }
     const { result } = await scene.deliver(code, { eventId, rule, subject: about, text, publish })
@@ -144,13 +151,15 @@ describe('a pull request of a rule whose subject has one already', () => {
     const url = `${scene.server.origin}/acme/door/issues/12`
     await run({ a: 'one\n' }, { about: { ...subject, url } })
     assert.equal(shown(), 'A fix\n\nFixes #12')
+    const repository = `${scene.server.origin}/acme/door`
+    const marks = createCommentMarks('an api token')
     for (const other of [
       `${scene.server.origin}/acme/other/issues/12`,
-      `${scene.server.origin}/acme/door/issues/12x`,
+      `${repository}/issues/12x`,
       'https://gitlab.com/acme/door/issues/12',
     ]) {
-      await run({ a: 'one\n' }, { about: { ...subject, key: other, url: other } })
-      assert.equal(shown(scene.github.pulls.length - 1), 'A fix')
+      const reply = makeReply('', { subject: { ...subject, url: other } })
+      assert.equal(toPullBody(reply, 'A fix', undefined, repository, marks).body, 'A fix')
     }
   })
 

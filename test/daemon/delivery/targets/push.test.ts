@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict'
 import type { AgentReply } from '../../../../daemon/delivery/sender.ts'
-import { type ChangeScene, startChangeScene } from '../../../support/servers/change-scene.ts'
+import {
+  type ChangeScene,
+  startChangeScene,
+  toEventId,
+} from '../../../support/servers/change-scene.ts'
 import { reset } from '../../../support/servers/target-server.ts'
 
 const own = 'doorward/fix-0123456789'
@@ -58,15 +62,17 @@ describe('a push to the branch of a pull request', () => {
 
   it('does not go to a fork, a closed pull request, or a branch of a strange name', async () => {
     const head = await openFrom(own)
+    const code = await scene.change({ a: 'fixed\n' }, own)
+    const refused = async () => (await scene.deliver(code, { to })).result
     scene.github.pull.repository = 'mallory/door'
-    assert.equal((await push(own)).code, 'push-fork')
+    assert.equal((await refused())?.code, 'push-fork')
     scene.github.pull.repository = 'acme/door'
     scene.github.pull.state = 'closed'
-    assert.match((await push(own)).detail ?? '', /is closed/)
+    assert.match((await refused())?.detail ?? '', /is closed/)
     delete scene.github.pull.state
     for (const ref of ['doorward/a:refs/heads/main', 'doorward/../main', 'doorward/a b', '']) {
       scene.github.pull.ref = ref
-      assert.equal((await push(own)).code, 'push-not-allowed')
+      assert.equal((await refused())?.code, 'push-not-allowed')
     }
     assert.deepEqual([await headOf(own), scene.github.pulls.length], [head, 0])
   })
@@ -106,7 +112,7 @@ describe('a push to the branch of a pull request', () => {
     await openFrom(own)
     const publish = { maxAttempts: 1 }
     const about = { key: 'acme/door#7', title: 'x', kind: 'pull request' }
-    const as = (id: number) => ({ eventId: `evt_${String(id).padStart(18, '0')}`, subject: about })
+    const as = (id: number) => ({ eventId: toEventId(id), subject: about })
     assert.equal((await push(own, { publish, ...as(1) })).state, 'done')
     scene.github.pull.head = await headOf(own)
     const { detail } = await push(own, { publish, ...as(2) }, { a: 'again\n' })
