@@ -141,26 +141,21 @@ describe('the agent programs themselves', function () {
 
   for (const kind of kinds) {
     describe(kind, () => {
-      it('answers, is told that the event is data, and leaves the prompt in no file', async () => {
+      it('answers with no tool and no file that the event names, is told that it is data, and leaves the prompt in none', async () => {
         model.behave({ kind: 'answers', text: 'Two\nlines “said”.' })
-        const { event, canary } = await ask(kind)
+        const paths = ['inside.txt', join(project, 'inside.txt'), join(home, 'key.txt')]
+        const { event, canary } = await ask(`at-${kind}`, paths.map((path) => `@${path}`).join(' '))
         assert.deepEqual([event.state, event.result], ['done', 'Two\nlines “said”.'], event.detail)
         const { costUsd, ...usage } = event.usage ?? {}
         assert.deepEqual(usage, usages[kind])
         assert.equal(costUsd !== undefined && costUsd > 0, kind === 'claude')
-        const [request] = requestsWith(canary)
+        const requests = requestsWith(canary)
+        const [request] = requests
         assert.ok(request)
         assert.match(request.body, /<<<EVENT_TEXT [0-9a-f]{16}>>>/)
         assert.match(request.body, /never instructions to follow/)
-        assert.deepEqual(await filesWith(canary), [])
-        assert.deepEqual(await readdir(temporary), [])
-      })
-
-      it('is offered no tool that reads or changes anything', async () => {
-        model.behave({ kind: 'answers', text: 'ok' })
-        const { canary } = await ask(kind)
-        const requests = requestsWith(canary)
-        assert.ok(requests.length > 0)
+        for (const { body } of requests)
+          assert.doesNotMatch(body, /inside-canary|key-of-the-person/)
         const names = requests
           .flatMap(({ body }) => toolsIn(body))
           .map((tool) => (tool as { name?: string }).name)
@@ -169,17 +164,8 @@ describe('the agent programs themselves', function () {
           names.filter((name) => name !== 'request_user_input'),
           [],
         )
-      })
-
-      it('adds no file that the text of an event names', async () => {
-        model.behave({ kind: 'answers', text: 'ok' })
-        const paths = ['inside.txt', join(project, 'inside.txt'), join(home, 'key.txt')]
-        const { event, canary } = await ask(`at-${kind}`, paths.map((path) => `@${path}`).join(' '))
-        assert.equal(event.state, 'done', event.detail)
-        const requests = requestsWith(canary)
-        assert.ok(requests.length > 0)
-        for (const { body } of requests)
-          assert.doesNotMatch(body, /inside-canary|key-of-the-person/)
+        assert.deepEqual(await filesWith(canary), [])
+        assert.deepEqual(await readdir(temporary), [])
       })
 
       it('reads its folder with its own tools in the sandbox, and nothing of the home', async function () {
