@@ -32,7 +32,7 @@ type ShutdownParts = {
   readonly stream: Pick<EventStream, 'hint' | 'close'>
   readonly approvals: Pick<Approvals, 'close' | 'release'>
   readonly tunnel: Pick<Tunnel, 'close' | 'release'>
-  readonly sources: Pick<Sources, 'stop'>
+  readonly sources: Pick<Sources, 'stop' | 'leaveChats'>
   readonly learners: Pick<DeliveryWaiters, 'close'>
   readonly refusals: Pick<RejectionLog, 'close'>
   readonly memory: { readonly events: Pick<EventStore, 'list' | 'record'> }
@@ -132,6 +132,7 @@ export class Shutdown {
     const left = this.#parts.listeners.leave(leaveLimitMs)
     this.#parts.tunnel.release()
     this.#parts.approvals.release()
+    this.#parts.sources.leaveChats()
     const disconnected = this.#parts.sources.stop()
     this.#parts.learners.close()
     this.#parts.stream.close()
@@ -165,7 +166,8 @@ export class Shutdown {
     this.#parts.stream.hint()
     await this.#parts.live.close()
     await drained
-    this.#parts.approvals.close()
+    await this.#parts.approvals.close()
+    this.#parts.sources.leaveChats()
     const isLost = (id: string) => ['failed', 'dropped'].includes(events.record(id)?.state ?? '')
     if (this.#parts.isForeground) printLost(open.filter(({ id }) => isLost(id)).length)
     await Promise.all([leadership.close(), intake.queue.close(), this.#parts.tunnel.close()])

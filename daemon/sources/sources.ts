@@ -1,4 +1,5 @@
 import type { SourceSummary, StatusProblem } from '../../shared/api/api.ts'
+import { splitPlace } from '../../shared/approve/approve.ts'
 import { listSecrets } from '../../shared/config/environment.ts'
 import { type Feed, hasToken, type TokenFeed } from '../../shared/sources/feed.ts'
 import type { CommandFeed, FilesFeed } from '../../shared/sources/local-feed.ts'
@@ -58,6 +59,7 @@ export class Sources {
   readonly #now: () => number
   readonly #running = new Map<string, Running>()
   readonly #control = new AbortController()
+  readonly #chatControl = new AbortController()
   readonly #offsets: Offsets
   readonly #slack: SlackChat
   readonly #telegram: TelegramChat
@@ -67,20 +69,14 @@ export class Sources {
 
   constructor(services: Services) {
     const { current, access, messages, approvals = noApprovals, now = Date.now } = services
-    const { signal } = this.#control
+    const { signal } = this.#chatControl
     this.#services = services
     this.#now = now
     this.#offsets = new Offsets(services.offsetsFile)
     const gateway = () => current().config.gateway
     const env = () => current().env
     this.#slack = new SlackChat({ gateway, env, access, messages, approvals, signal })
-    this.#telegram = new TelegramChat({
-      gateway,
-      env,
-      approvals,
-      signal,
-      waiting: () => this.configure(),
-    })
+    this.#telegram = new TelegramChat({ gateway, env, approvals, signal })
   }
 
   start(): void {
@@ -109,9 +105,14 @@ export class Sources {
   /** Takes no more events; another process may take over, or the daemon stops. */
   async stop(): Promise<void> {
     this.#control.abort()
+    await Promise.all([...this.#running.values()].map(async ({ source }) => source.stop()))
+  }
+
+  /** Asks nothing more in chats, and changes no message there. */
+  leaveChats(): void {
+    this.#chatControl.abort()
     this.#disconnectSlack?.()
     this.#disconnectTelegram?.()
-    await Promise.all([...this.#running.values()].map(async ({ source }) => source.stop()))
   }
 
   list(): SourceSummary[] {
@@ -134,8 +135,8 @@ export class Sources {
       hasToken(feed) ? [this.#toWanted(feed, env) ?? []].flat() : [{ path, feed }],
     )
     const bot = getAnswerBot(config.gateway, env)
-    // Somebody has to hear the buttons of a question.
-    if (bot && this.#telegram.isWaiting)
+    // Somebody has to hear the buttons, also those of a daemon that was killed.
+    if (bot && this.#asksInTelegram())
       found.push({ kind: 'telegram', apiUrl: getTelegramApi(config.gateway), ...bot })
     return new Map(
       found.map((one) => [
@@ -143,6 +144,19 @@ export class Sources {
         one,
       ]),
     )
+  }
+
+  #asksInTelegram(): boolean {
+    const { current, events } = this.#services
+    const rules = [...current().byPath.values()].flatMap((webhook) => webhook.rules)
+    const places = [
+      ...rules.flatMap(({ leaving }) => (leaving?.approve?.who.telegram ? leaving.approve.by : [])),
+      // The rule may have been changed while its answer waits.
+      ...events
+        .list({ limit: Infinity, state: 'waiting' })
+        .flatMap((one) => one.approval?.asked ?? []),
+    ]
+    return places.some((place) => splitPlace(place)[0] === 'telegram')
   }
 
   #toWanted({ kind, tokenEnv: name }: TokenFeed, env: NodeJS.ProcessEnv): TokenWanted | undefined {

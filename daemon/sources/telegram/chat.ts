@@ -18,8 +18,6 @@ export type TelegramChatParts = {
   readonly env: () => NodeJS.ProcessEnv
   readonly approvals: ChatApprovals
   readonly signal: AbortSignal
-  /** Called when the first question waits, and when none does. */
-  readonly waiting: () => void
 }
 
 const usualApi = 'https://api.telegram.org'
@@ -38,16 +36,9 @@ export const getAnswerBot = (gateway: Gateway, env: NodeJS.ProcessEnv): BotToken
 export class TelegramChat implements Chat {
   readonly kind = 'telegram'
   readonly #parts: TelegramChatParts
-  /** The messages whose buttons wait for a press. */
-  readonly #open = new Set<string>()
 
   constructor(parts: TelegramChatParts) {
     this.#parts = parts
-  }
-
-  /** True while a press may come. */
-  get isWaiting(): boolean {
-    return this.#open.size > 0
   }
 
   /** core.telegram.org/bots/api#sendmessage */
@@ -72,17 +63,14 @@ export class TelegramChat implements Chat {
         },
       }),
     })
-    const message = {
+    return {
       channel: textOfValue(valueAt(sent, ['chat', 'id'])),
       id: textOfValue(valueAt(sent, ['message_id'])),
     }
-    if (buttons.length > 0) this.#note(message, true)
-    return message
   }
 
   /** core.telegram.org/bots/api#editmessagetext, which takes the buttons away */
   readonly update: Chat['update'] = async (message, text) => {
-    this.#note(message, false)
     await this.#call('editMessageText', {
       chat_id: message.channel,
       message_id: Number(message.id),
@@ -109,13 +97,6 @@ export class TelegramChat implements Chat {
       },
       bot,
     ).catch(() => undefined)
-  }
-
-  #note({ channel, id }: { readonly channel: string; readonly id: string }, isOpen: boolean): void {
-    const wasWaiting = this.isWaiting
-    if (isOpen) this.#open.add(`${channel}/${id}`)
-    else this.#open.delete(`${channel}/${id}`)
-    if (wasWaiting !== this.isWaiting) this.#parts.waiting()
   }
 
   async #call(

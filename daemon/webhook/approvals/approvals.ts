@@ -1,5 +1,6 @@
 import type { Approval, EventRecord, StatusProblem } from '../../../shared/api/api.ts'
 import { splitPlace } from '../../../shared/approve/approve.ts'
+import { withDeadline } from '../../../shared/deadline.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { isFinal } from '../../events/event-record.ts'
 import { type EventStore, eventNotFound } from '../../events/event-store.ts'
@@ -51,6 +52,7 @@ export class Approvals implements ChatApprovals {
   readonly #parts: ApprovalsParts
   readonly connect: ChatApprovals['connect']
   readonly press: ChatApprovals['press']
+  readonly #questionsClosed: () => Promise<void>
   /** Those whose answer is being checked. */
   readonly #answering = new Set<string>()
   #timer: NodeJS.Timeout | undefined
@@ -58,7 +60,7 @@ export class Approvals implements ChatApprovals {
 
   constructor(parts: ApprovalsParts) {
     this.#parts = parts
-    const { connect, press } = new Questions({
+    const { connect, press, closed } = new Questions({
       ...parts,
       send: async (id, by, digest) => this.approve(id, by, [], digest),
       decline: async (id, by, digest) => this.reject(id, by, digest),
@@ -66,6 +68,7 @@ export class Approvals implements ChatApprovals {
     })
     this.connect = connect
     this.press = press
+    this.#questionsClosed = closed
     parts.events.follow(({ record, before }) => {
       if (record.state === 'waiting' || before === 'waiting') this.#schedule()
     })
@@ -188,8 +191,8 @@ export class Approvals implements ChatApprovals {
     return true
   }
 
-  /** The daemon stops: what waits is lost with its memory. */
-  close(): void {
+  /** The daemon stops: what waits is lost with its memory. Resolves when the chats say so too. */
+  async close(): Promise<void> {
     this.#isClosed = true
     clearTimeout(this.#timer)
     const { kept, current, log } = this.#parts
@@ -205,6 +208,7 @@ export class Approvals implements ChatApprovals {
           'the daemon stopped while its answer waited for an approval: deliver it again from the sender',
       })
     }
+    await withDeadline(farewellMs, this.#questionsClosed(), () => undefined)
   }
 
   /** Another process goes on with what waits. */
@@ -334,6 +338,8 @@ export class Approvals implements ChatApprovals {
 const maxListed = 1000
 /** A chat that has not taken a question after this time has not asked it. */
 const askingMs = 30_000
+/** A chat that does not answer must not keep the daemon. */
+const farewellMs = 3000
 
 const missing = (): never => {
   throw eventNotFound()
@@ -350,10 +356,10 @@ const notWaiting = (why: string, id?: string): DoorwardError =>
   })
 
 /** `approved by owner (cli)` */
-export const describeAnswer = ({ state, approval }: EventRecord): string => {
+export const describeAnswer = ({ state, approval, detail }: EventRecord): string => {
   if (!approval)
     return isFinal(state) ? `it is ${state}` : `it is ${state}, and was not asked about`
   const { state: answer, by, where } = approval
-  if (answer === 'waiting') return `it is ${state}`
+  if (answer === 'waiting') return (isFinal(state) ? detail : undefined) ?? `it is ${state}`
   return by === undefined ? answer : `${answer} by ${by}${where === undefined ? '' : ` (${where})`}`
 }

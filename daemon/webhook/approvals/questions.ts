@@ -76,6 +76,7 @@ type QuestionsParts = {
 export class Questions implements ChatApprovals {
   readonly #parts: QuestionsParts
   readonly #chats = new Map<ChatKind, Chat>()
+  readonly #closing = new Set<Promise<void>>()
 
   constructor(parts: QuestionsParts) {
     this.#parts = parts
@@ -85,6 +86,11 @@ export class Questions implements ChatApprovals {
         for (const chat of this.#chats.values()) void this.#askIn(chat, record)
       else if (before === 'waiting') void this.#close(record)
     })
+  }
+
+  /** Resolves when the messages of the questions that are over say so. */
+  readonly closed = async (): Promise<void> => {
+    await Promise.all(this.#closing)
   }
 
   readonly connect = (chat: Chat): (() => void) => {
@@ -103,7 +109,7 @@ export class Questions implements ChatApprovals {
       .all()
       .find((one) => one.send === buttonId || one.decline === buttonId)
     if (!question)
-      return 'This question is no longer known: doorward was stopped since. Nothing was sent; see doorward events.'
+      return 'Nothing changed: this question is no longer known. It was asked again since, or doorward was stopped; see doorward events.'
     const { eventId, who, address, digest } = question
     const where = `${kind}:${address}`
     const isSame =
@@ -187,12 +193,17 @@ export class Questions implements ChatApprovals {
     const { questions, describe } = this.#parts
     const time = formatLocalTime(new Date().toISOString())
     const text = `${toBoldLine(describeWhat(record))}\n\n${describe(record)}, ${time}`
-    for (const { eventId, kind, message } of questions.all()) {
-      const chat = this.#chats.get(kind)
-      if (eventId !== record.id || !message || !chat) continue
-      const [shown = ''] = toParts({ kind }, text)
-      await chat.update(message, shown).catch(() => undefined)
-    }
+    const closing = Promise.all(
+      questions.all().map(async ({ eventId, kind, message }) => {
+        const chat = this.#chats.get(kind)
+        if (eventId !== record.id || !message || !chat) return
+        const [shown = ''] = toParts({ kind }, text)
+        await chat.update(message, shown).catch(() => undefined)
+      }),
+    ).then(() => undefined)
+    this.#closing.add(closing)
+    await closing
+    this.#closing.delete(closing)
   }
 }
 

@@ -7,6 +7,7 @@ type Call = {
   readonly method: string
   readonly body: Record<string, unknown>
   readonly token: string | undefined
+  readonly answer: object
 }
 
 type Sent = { readonly type: string; readonly payload: unknown }
@@ -196,8 +197,8 @@ export class SlackServer {
         ? (JSON.parse(text) as Record<string, unknown>)
         : Object.fromEntries(new URLSearchParams(text))
     const token = request.headers.authorization?.replace('Bearer ', '')
-    this.calls.push({ method, body, token })
     const answer = this.#result(method, body)
+    this.calls.push({ method, body, token, answer })
     const status = 'status' in answer ? Number(answer.status) : 200
     response.writeHead(status, {
       'content-type': 'application/json',

@@ -2,7 +2,11 @@ import { EventEmitter, once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-type Call = { readonly method: string; readonly body: Record<string, unknown> }
+type Call = {
+  readonly method: string
+  readonly body: Record<string, unknown>
+  readonly result?: unknown
+}
 type Update = { readonly update_id: number } & Readonly<Record<string, unknown>>
 
 /**
@@ -63,7 +67,7 @@ export class TelegramServer {
   ): number {
     return this.add({
       callback_query: {
-        id: `query-${this.#next}`,
+        id: `query-${this.#next + 1}`,
         from: { id: from, is_bot: false, first_name: 'Ada' },
         message: {
           message_id: Number(message.id),
@@ -101,12 +105,14 @@ export class TelegramServer {
     if (token !== this.token)
       return send(401, { ok: false, error_code: 401, description: 'Unauthorized' })
     const body = (text === '' ? {} : JSON.parse(text)) as Record<string, unknown>
-    this.calls.push({ method, body })
     if (method !== 'getUpdates') {
-      send(200, { ok: true, result: this.#result(method, body) })
+      const result = this.#result(method, body)
+      this.calls.push({ method, body, result })
+      send(200, { ok: true, result })
       this.#changed.emit('called')
       return
     }
+    this.calls.push({ method, body })
     const conflict =
       this.conflict ??
       (this.#readers > 0

@@ -314,7 +314,7 @@ describe('rules of a webhook', () => {
     'update without a comment that it could edit': [
       {
         webhooks: rules(
-          '      - { name: a, deliver_to: telegram:@channel }\n      - { name: b, update: true }\n',
+          '      - { name: a, deliver_to: file:a.md }\n      - { name: b, update: true }\n',
           '    agent: echo\n    prompt_template: x\n    update: true\n    deliver_to: [log, github-review:a/b#1]\n',
         ),
       },
