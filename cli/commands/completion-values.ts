@@ -142,13 +142,14 @@ const special: Readonly<Record<string, Values | Directive>> = {
   // A path that exists cannot be added.
   'webhook add path': () => [],
   'webhook add preset': async () => {
-    const { recipes, webhookPresets } = await import('./webhook/presets.ts')
+    const { recipes, webhookPresets } = await import('../../shared/recipes/presets.ts')
     const titles = Object.entries(webhookPresets).map(
       ([value, { title }]) => [value, title] as const,
     )
     return [...Object.entries(recipes), ...titles].map(([value, note]) => ({ value, note }))
   },
-  'agent add kind': async () => named((await import('./agent/add.ts')).agentKinds),
+  'agent add kind': async () =>
+    named((await import('../../shared/recipes/new-agent.ts')).agentKinds),
   'bot show name': bots,
   'bot install name': bots,
   'bot rotate name': bots,

@@ -1,6 +1,5 @@
 import type { WebhookSummary } from '../../shared/api/api.ts'
 import type { Client } from '../../shared/client/client.ts'
-import type { Config } from '../../shared/config/load.ts'
 import type { Webhook } from '../../shared/config/webhook.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { didYouMean, findNearest, toPlainLine } from '../../shared/text.ts'
@@ -54,11 +53,3 @@ export const nearestWebhook = (given: string, paths: readonly string[]): string 
 
 /** The part of a path without `/webhook`. */
 const bare = (path: string): string => path.replace(/^\/?(webhook\/)?/, '')
-
-/** This path, or with the first number appended that makes it unused. */
-export const freePath = (path: string, { webhooks }: Config): string => {
-  const taken = new Set(webhooks.flatMap((webhook) => [webhook.path, ...webhook.urlPaths]))
-  let free = path
-  for (let number = 2; taken.has(free); number += 1) free = `${path}-${number}`
-  return free
-}

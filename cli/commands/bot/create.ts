@@ -14,7 +14,7 @@ import type { Context } from '../../context.ts'
 import { withDaemon } from '../../daemon-client/ensure.ts'
 import { holdInterrupt, pause, showWaiting } from '../../terminal/spinner.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
-import { writeBotEntry } from './bot-entry.ts'
+import { writeBotEntry } from '../../../shared/recipes/bot-entry.ts'
 import { hasBrowser, isRemoteShell, openBrowser, tunnelCommand } from '../oauth/login-help.ts'
 
 type BrowserOptions = { readonly browser: boolean }

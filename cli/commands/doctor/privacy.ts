@@ -15,7 +15,7 @@ import { confirm } from '../../terminal/input.ts'
 import { interruptSignal } from '../../terminal/spinner.ts'
 import { untilFinished } from '../events/wait.ts'
 import { postWebhook } from '../webhook/send.ts'
-import { ownDelivery, signDelivery, type SigningHome } from '../webhook/signing.ts'
+import { ownDelivery, signDelivery, type SigningHome } from '../../../shared/signing/signing.ts'
 import {
   canaryHeaders,
   canaryPayload,

@@ -1,32 +1,39 @@
 import { randomBytes } from 'node:crypto'
+import { detectAgentClis } from '../../../shared/agents/detect.ts'
 import type { Gateway } from '../../../shared/config/schema.ts'
+import { isForModel } from '../../../shared/config/rule.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { listSecrets } from '../../../shared/config/environment.ts'
-import { addSecret } from '../../../shared/home/init-home.ts'
-import { type Home, readSecretFile } from '../../../shared/home/home.ts'
+import type { Home } from '../../../shared/home/home.ts'
 import { toScheme } from '../../../shared/signatures/described.ts'
 import { secretFault } from '../../../shared/signatures/secrets.ts'
-import { writeFileAtomic } from '../../../shared/home/files.ts'
-import { addEntry, printEntry } from '../../config-edit/add-entry.ts'
-import { addRule } from '../../config-edit/add-rule.ts'
 import { withConfigLock } from '../../../shared/home/lock.ts'
-import { type OpenConfig, openConfig } from '../../config-edit/open-config.ts'
+import { type OpenConfig, openConfig } from '../../../shared/config-edit/open-config.ts'
+import { findBotOf } from '../../../shared/recipes/bot-of.ts'
+import { chooseFixer } from '../../../shared/recipes/fix-agent.ts'
+import {
+  newWebhook,
+  type NewWebhook,
+  type WebhookAddOptions,
+} from '../../../shared/recipes/new-webhook.ts'
+import { findPreset, type WebhookPreset } from '../../../shared/recipes/presets.ts'
+import { findRuleRecipe } from '../../../shared/recipes/rule-recipes.ts'
+import { isReader } from '../../../shared/recipes/review-recipe.ts'
+import { webhookEntry } from '../../../shared/recipes/webhook-entry.ts'
+import {
+  findEntry,
+  verifyEnvOf,
+  withRecipe,
+  writeEntry,
+} from '../../../shared/recipes/write-webhook.ts'
 import type { Context } from '../../context.ts'
-import { withAgentOfName } from '../agent/add.ts'
 import { reloadIfRunning } from '../daemon/reload.ts'
-import { freePath } from '../../daemon-client/webhooks.ts'
-import { readSecret, confirm } from '../../terminal/input.ts'
+import { choose, confirm, readSecret } from '../../terminal/input.ts'
+import { printEntry } from '../../terminal/print-entry.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 import { shellWord } from '../../terminal/format.ts'
 import { tableLines } from '../../terminal/table.ts'
 import { wrapWords } from '../../terminal/wrap.ts'
-import { findPreset, type WebhookPreset } from './presets.ts'
-import { newWebhook, type NewWebhook, type WebhookAddOptions } from './new-webhook.ts'
-import { findBotEntry, findBotOf, findRuleEntry, takesRules } from './bot-of.ts'
-import { chooseFixer, equipFixer, type Fixer } from './fix-agent.ts'
-import { chooseReviewer, equipReviewer } from './review-recipe.ts'
-import { findRuleRecipe, writeRule } from './rule-recipes.ts'
-import { ruleEntry, webhookEntry } from './webhook-entry.ts'
 
 /**
  * Adds a webhook to `webhooks.yaml` with a secret in `.env`, and prints what is left to do at the sender.
@@ -52,7 +59,13 @@ export const addWebhook = async (
     const chosen = { ...given, ...entry }
     const made = newWebhook(preset, chosen, [...opened.config.agents.keys()])
     const webhook = recipe ? withRecipe(made, preset, opened, options) : made
-    if (!options.print) return writeEntry(home, opened, { webhook, preset, options, fixer })
+    if (!options.print)
+      return writeEntry(home, opened, {
+        webhook,
+        preset,
+        fixer,
+        ...toReader(webhook, preset, options),
+      })
     printEntry(terminal, { path: webhook.path }, webhookEntry(webhook, preset))
     return undefined
   })
@@ -98,25 +111,21 @@ export const addWebhook = async (
   )
 }
 
+const toReader = (
+  { path }: NewWebhook,
+  { scheme }: WebhookPreset,
+  { secretStdin }: WebhookAddOptions,
+) =>
+  secretStdin && {
+    readOwnSecret: async () =>
+      readSecret({
+        name: `secret of ${path}`,
+        example: `doorward webhook add ${scheme} --secret-stdin < secret.txt`,
+      }),
+  }
+
 const askReviewer = async (home: Home, terminal: Terminal): Promise<string> =>
   chooseReviewer(await openConfig(home), terminal)
-
-/** The entry that gets the rule of a recipe: that of a bot, or of whole rules one that is there. */
-const findEntry = (open: OpenConfig, preset: WebhookPreset, options: WebhookAddOptions) =>
-  (preset.scheme === 'github' ? findBotEntry(open, options) : undefined) ??
-  (findRuleRecipe(preset.recipe) && findRuleEntry(open, preset.scheme, options))
-
-const withRecipe = (
-  webhook: NewWebhook,
-  { recipe = '' }: WebhookPreset,
-  open: OpenConfig,
-  { repo }: WebhookAddOptions,
-): NewWebhook => {
-  const { path, agent } = webhook
-  const there = open.config.webhooks.find((known) => known.path === path)
-  const taken = (there?.rules ?? []).flatMap(({ name }) => name ?? [])
-  return { ...webhook, rule: writeRule(recipe, { agent, repo, bot: findBotOf(path, open), taken }) }
-}
 
 /** Asks on a terminal; elsewhere only `--yes` is a consent. */
 const askConsent = async (
@@ -128,76 +137,6 @@ const askConsent = async (
     return false
   const words = { question: consent, refusal: '', interrupted: 'nothing was written' }
   return confirm(words, terminal)
-}
-
-/**
- * Writes the secret before the entry, so that the webhook is never served without one, and its agent where that is
- * named like a program and missing.
- */
-export const writeEntry = async (
-  home: Home,
-  found: OpenConfig,
-  { webhook, preset, options, fixer }: ToWrite,
-) => {
-  const isOfBot = preset.recipe !== undefined && findBotOf(webhook.path, found) !== undefined
-  const isBeside = isOfBot || (webhook.rule !== undefined && takesRules(webhook.path, found))
-  if (!isBeside) refuseDouble(webhook.path, found)
-  const open = await withAgentOfName(found, webhook.agent, fixer?.kind)
-  const file = open.file('webhooks')
-  const added = isBeside ? withRule(open, webhook, preset) : withEntry(open, webhook, preset)
-  open.check('webhooks', added.text)
-  const equipment = await equip(webhook.agent, open, { preset, fixer, isNew: open !== found })
-  if (equipment?.text !== undefined) open.check('agents', equipment.text)
-  const agentsBefore = found.file('agents').text
-  const agents = equipment?.text ?? open.file('agents').text
-  const secret = await secretFor(webhook, preset, options, open)
-  const before = await readSecretFile(home.env)
-  const isNew = secret !== undefined && (await addSecret(home, webhook.secretEnv, secret))
-  const verifyEnv = verifyEnvOf(webhook)
-  const hasToken =
-    verifyEnv !== undefined && (await addSecret(home, verifyEnv, randomBytes(16).toString('hex')))
-  try {
-    if (agents !== agentsBefore) await open.write('agents', agents)
-    await open.write('webhooks', added.text)
-  } catch (error) {
-    if ((isNew || hasToken) && before !== undefined) await writeFileAtomic(home.env, before)
-    if (agents !== agentsBefore) await open.write('agents', agentsBefore)
-    throw error
-  }
-  return { open, webhook, file, added, secret, isNew, equipment, isNewAgent: open !== found }
-}
-
-const equip = async (
-  agent: string,
-  open: OpenConfig,
-  { preset, fixer, isNew }: Pick<ToWrite, 'preset' | 'fixer'> & { readonly isNew: boolean },
-) => {
-  if (fixer) return equipFixer(agent, open, isNew)
-  return preset.recipe === undefined ? undefined : equipReviewer(agent, open)
-}
-
-const withEntry = (open: OpenConfig, webhook: NewWebhook, preset: WebhookPreset) => {
-  const { text, value: before } = open.file('webhooks')
-  const { webhooks } = (before ?? {}) as { webhooks?: unknown[] | null }
-  const { lines, value } = webhookEntry(webhook, preset)
-  return addEntry(text, 'webhooks', { lines, expected: [...(webhooks ?? []), value] })
-}
-
-/** In an entry with other rules, as that of a bot, which takes the deliveries of all its repositories. */
-const withRule = (open: OpenConfig, webhook: NewWebhook, preset: WebhookPreset) => {
-  const index = open.config.webhooks.findIndex(({ path }) => path === webhook.path)
-  const names = (open.config.webhooks[index]?.rules ?? []).map(({ name }) => name)
-  const [repository] = webhook.filter['repository.full_name'] ?? []
-  const name = names.includes('review') ? `review-${repository?.split('/')[1] ?? '2'}` : 'review'
-  return addRule(open.file('webhooks').text, index, ruleEntry(webhook, preset, name))
-}
-
-type ToWrite = {
-  readonly webhook: NewWebhook
-  readonly preset: WebhookPreset
-  readonly options: WebhookAddOptions
-  /** The agent of a recipe that changes code. */
-  readonly fixer?: Fixer | undefined
 }
 
 /** The JSON document of `webhook add --json`. */
@@ -245,61 +184,12 @@ const reportLines = (report: Report, envFile: string): string[] => {
   ])
 }
 
-const refuseDouble = (path: string, { config, file }: OpenConfig): void => {
-  const index = config.webhooks.findIndex((webhook) => webhook.path === path)
-  if (index === -1) return
-  const { line, file: name } = file('webhooks').problemAt(['webhooks', index, 'path'], '')
-  throw new DoorwardError('usage', `a webhook ${path} already exists at ${name}:${line}`, {
-    hint: `--path ${freePath(path, config)} adds another; doorward config edit webhooks changes that one`,
-  })
-}
-
-/** The secret to write: read from the user, newly made where the sender takes ours, or undefined. */
-const secretFor = async (
-  { secretEnv, path }: NewWebhook,
-  preset: WebhookPreset,
-  options: WebhookAddOptions,
-  { env }: OpenConfig,
-): Promise<string | undefined> => {
-  if (preset.keyField === 'none') return undefined
-  const isSet = listSecrets([secretEnv], env).length > 0
-  if (!options.secretStdin)
-    return isSet || preset.secret === 'theirs'
-      ? undefined
-      : randomBytes(preset.isShort ? 16 : 32).toString('hex')
-  if (isSet)
-    throw new DoorwardError('usage', `${secretEnv} is already set`, {
-      hint: 'omit --secret-stdin to keep it, or name another variable with --secret-env',
-    })
-  const secret = await readSecret({
-    name: `secret of ${path}`,
-    example: `doorward webhook add ${preset.scheme} --secret-stdin < secret.txt`,
-  })
-  const scheme = toScheme(preset.scheme, {
-    header: 'x-hub-signature-256',
-    algorithm: 'sha256',
-    prefix: 'sha256=',
-  })
-  const fault = secretFault(scheme, secret)
-  if (fault)
-    throw new DoorwardError('usage', `the secret ${fault.reason}`, {
-      hint: `it must be ${preset.secretIs}`,
-    })
-  return secret
-}
-
 type ToTell = {
   readonly preset: WebhookPreset
   readonly hasConsent: boolean
   /** The bot that got the rule. */
   readonly bot: string | undefined
   readonly verifyEnv: string | undefined
-}
-
-/** The variable with the verify token of Meta. */
-const verifyEnvOf = ({ fields }: NewWebhook): string | undefined => {
-  const name = fields?.['verify_token_env']
-  return typeof name === 'string' ? name : undefined
 }
 
 const nextSteps = (
@@ -390,4 +280,23 @@ const makeTestSecret = ({ scheme: name }: WebhookPreset): string | undefined => 
   const scheme = toScheme(name, { header: '', algorithm: 'sha256', prefix: '' })
   const hex = randomBytes(16).toString('hex')
   return [hex, `whsec_${hex}`].find((text) => secretFault(scheme, text) === undefined)
+}
+
+/** The agent that reviews: the only one with a model behind it, or the one that the user chooses. Throws `usage`. */
+const chooseReviewer = async ({ config, env }: OpenConfig, terminal: Terminal): Promise<string> => {
+  const models = [...config.agents].filter(([, { kind }]) => isForModel(kind))
+  // An agent that changes code has rules of its own.
+  const readers = models.filter(([, agent]) => !(isReader(agent) && agent.tools === 'write'))
+  const names = (readers.length > 0 ? readers : models).map(([name]) => name)
+  const [only] = names
+  if (only === undefined) {
+    const [installed] = (await detectAgentClis(env)).filter(({ path }) => path !== undefined)
+    throw new DoorwardError('usage', 'there is no agent that could review code yet', {
+      hint: `doorward webhook add github-review --agent ${installed?.kind ?? 'claude'}`,
+    })
+  }
+  if (names.length === 1) return only
+  const refusal = 'there is more than one agent: choose one'
+  const hint = `--agent with one of ${names.join(', ')}`
+  return choose({ question: 'Which agent reviews?', values: names, refusal, hint }, terminal)
 }

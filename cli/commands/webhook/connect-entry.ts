@@ -1,14 +1,14 @@
 import type { SourceProvider, WebhookSource } from '../../../shared/config/source.ts'
 import { withConfigLock } from '../../../shared/home/lock.ts'
-import { openConfig } from '../../config-edit/open-config.ts'
+import { openConfig } from '../../../shared/config-edit/open-config.ts'
 import type { Context } from '../../context.ts'
-import { writeEntry } from './add.ts'
-import { findPreset } from './presets.ts'
-import { newWebhook, type WebhookAddOptions } from './new-webhook.ts'
+import { writeEntry } from '../../../shared/recipes/write-webhook.ts'
+import { findPreset } from '../../../shared/recipes/presets.ts'
+import { newWebhook, type WebhookAddOptions } from '../../../shared/recipes/new-webhook.ts'
 import { isDeepStrictEqual } from 'node:util'
 import { readYaml } from '../../../shared/config/yaml.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { yamlText } from '../../config-edit/add-entry.ts'
+import { yamlText } from '../../../shared/config-edit/add-entry.ts'
 
 /**
  * Writes or removes the line `source` of an entry of `webhooks.yaml`, without touching a character of the
@@ -105,7 +105,7 @@ export const ensureEntry = async (
     const agent = options.agent ?? agents.find((known) => known !== 'echo') ?? agents[0]
     const given = { ...options, path, ...(agent !== undefined && { agent }) }
     const webhook = newWebhook(preset, given, agents)
-    await writeEntry(home, opened, { webhook, preset, options: given })
+    await writeEntry(home, opened, { webhook, preset })
     return { agent: webhook.agent, isNew: true }
   })
 

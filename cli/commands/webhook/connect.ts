@@ -10,7 +10,7 @@ import {
 import type { Config } from '../../../shared/config/load.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import { didYouMean, toPlainLine } from '../../../shared/text.ts'
-import { openConfig } from '../../config-edit/open-config.ts'
+import { openConfig } from '../../../shared/config-edit/open-config.ts'
 import type { Context } from '../../context.ts'
 import { withDaemon } from '../../daemon-client/ensure.ts'
 import { confirm } from '../../terminal/input.ts'

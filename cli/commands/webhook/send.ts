@@ -20,7 +20,12 @@ import { webhookAt } from '../../daemon-client/webhooks.ts'
 import { readInput } from '../../terminal/input.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 import { waitForEvent } from '../events/wait.ts'
-import { type Delivery, ownDelivery, sampleDelivery, signDelivery } from './signing.ts'
+import {
+  type Delivery,
+  ownDelivery,
+  sampleDelivery,
+  signDelivery,
+} from '../../../shared/signing/signing.ts'
 
 export type SendOptions = {
   readonly sample?: string | true

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
-import { readPrompt } from '../../../cli/commands/webhook/presets.ts'
+import { readPrompt } from '../../../shared/recipes/presets.ts'
 import { collectWarnings } from '../../../shared/config/warnings.ts'
 import { formatBelow } from '../../../shared/paths.ts'
 import { check } from '../../support/daemon/config-files.ts'

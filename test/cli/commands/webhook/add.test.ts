@@ -9,10 +9,10 @@ import {
   yamlOneOrList,
   yamlScalar,
   yamlText,
-} from '../../../../cli/config-edit/add-entry.ts'
-import { type WebhookPreset, webhookPresets } from '../../../../cli/commands/webhook/presets.ts'
-import { newWebhook } from '../../../../cli/commands/webhook/new-webhook.ts'
-import { webhookEntry } from '../../../../cli/commands/webhook/webhook-entry.ts'
+} from '../../../../shared/config-edit/add-entry.ts'
+import { type WebhookPreset, webhookPresets } from '../../../../shared/recipes/presets.ts'
+import { newWebhook } from '../../../../shared/recipes/new-webhook.ts'
+import { webhookEntry } from '../../../../shared/recipes/webhook-entry.ts'
 import { DoorwardError } from '../../../../shared/errors.ts'
 import { initHome } from '../../../../shared/home/init-home.ts'
 import { type Home, resolveHome } from '../../../../shared/home/home.ts'

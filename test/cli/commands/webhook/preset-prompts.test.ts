@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { readdir, readFile } from 'node:fs/promises'
-import { readPrompt, webhookPresets } from '../../../../cli/commands/webhook/presets.ts'
+import { readPrompt, webhookPresets } from '../../../../shared/recipes/presets.ts'
 import { expandPrompt } from '../../../../daemon/webhook/prompt.ts'
 import { parsePrompt } from '../../../../shared/templates.ts'
 import { packageFolder } from '../../../../shared/version.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFile, writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
-import { setInEntry } from '../../../../cli/config-edit/add-entry.ts'
+import { setInEntry } from '../../../../shared/config-edit/add-entry.ts'
 import { loadConfig } from '../../../../shared/config/load.ts'
 import { collectWarnings } from '../../../../shared/config/warnings.ts'
 import { type Home, resolveHome } from '../../../../shared/home/home.ts'

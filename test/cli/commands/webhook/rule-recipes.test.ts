@@ -2,11 +2,7 @@ import assert from 'node:assert/strict'
 import { readFile, writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import { describe, it } from 'mocha'
-import {
-  readRecipe,
-  ruleRecipes,
-  writeRule,
-} from '../../../../cli/commands/webhook/rule-recipes.ts'
+import { readRecipe, ruleRecipes, writeRule } from '../../../../shared/recipes/rule-recipes.ts'
 import { loadConfig } from '../../../../shared/config/load.ts'
 import type { Home } from '../../../../shared/home/home.ts'
 import { temporaryFolder, temporaryHome } from '../../../support/temporary.ts'

@@ -9,7 +9,7 @@ import { type SchemeName, schemeNames } from '../../../../shared/signatures/pres
 import { servicePresets } from '../../../../shared/signatures/service-presets.ts'
 import { specialPresets } from '../../../../shared/signatures/special-presets.ts'
 import type { Context } from '../../../../cli/context.ts'
-import { webhookPresets } from '../../../../cli/commands/webhook/presets.ts'
+import { webhookPresets } from '../../../../shared/recipes/presets.ts'
 import { type SendOptions, sendWebhook } from '../../../../cli/commands/webhook/send.ts'
 import { requiredFields } from '../../../support/daemon/config-files.ts'
 import { send as request } from '../../../support/servers/http.ts'

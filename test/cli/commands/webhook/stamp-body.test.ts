@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import * as fc from 'fast-check'
-import { stampBody } from '../../../../cli/commands/webhook/signing.ts'
+import { stampBody } from '../../../../shared/signing/signing.ts'
 import { holds } from '../../../support/fuzz/fuzz.ts'
 
 const stamped = (text: string) => stampBody(Buffer.from(text), 'at', 7).toString()

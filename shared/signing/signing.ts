@@ -1,20 +1,12 @@
 import { createHash, createHmac, randomUUID } from 'node:crypto'
-import { listSecrets } from '../../../shared/config/environment.ts'
-import { describeUnset } from '../../../shared/config/variables.ts'
-import type { Webhook } from '../../../shared/config/webhook.ts'
-import { DoorwardError } from '../../../shared/errors.ts'
-import type { Sample } from '../../../shared/samples/samples.ts'
-import {
-  computeMac,
-  type SignatureForm,
-  type SignedValues,
-} from '../../../shared/signatures/form.ts'
-import {
-  getKeySource,
-  type SignatureScheme,
-  signsAddress,
-} from '../../../shared/signatures/scheme.ts'
-import { keyBytes } from '../../../shared/signatures/secrets.ts'
+import { listSecrets } from '../config/environment.ts'
+import { describeUnset } from '../config/variables.ts'
+import type { Webhook } from '../config/webhook.ts'
+import { DoorwardError } from '../errors.ts'
+import type { Sample } from '../samples/samples.ts'
+import { computeMac, type SignatureForm, type SignedValues } from '../signatures/form.ts'
+import { getKeySource, type SignatureScheme, signsAddress } from '../signatures/scheme.ts'
+import { keyBytes } from '../signatures/secrets.ts'
 import { signByTestPair, signSpecial } from './signing-special.ts'
 
 /** A delivery without its signature. */

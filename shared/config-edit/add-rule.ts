@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
-import { readYaml } from '../../shared/config/yaml.ts'
-import { DoorwardError } from '../../shared/errors.ts'
+import { readYaml } from '../config/yaml.ts'
+import { DoorwardError } from '../errors.ts'
 
 type Entry = Readonly<Record<string, unknown>>
 

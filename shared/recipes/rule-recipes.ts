@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
-import { readYaml } from '../../../shared/config/yaml.ts'
-import { DoorwardError } from '../../../shared/errors.ts'
-import type { SchemeName } from '../../../shared/signatures/presets.ts'
-import { packageFolder } from '../../../shared/version.ts'
-import { yamlText } from '../../config-edit/add-entry.ts'
+import { readYaml } from '../config/yaml.ts'
+import { DoorwardError } from '../errors.ts'
+import type { SchemeName } from '../signatures/presets.ts'
+import { packageFolder } from '../version.ts'
+import { yamlText } from '../config-edit/add-entry.ts'
 
 /*
  * Whole rules for `webhook add`, as the pages of docs/ show them: assets/recipes has the text of each, for an agent

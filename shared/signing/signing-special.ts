@@ -8,14 +8,14 @@ import {
   sign,
 } from 'node:crypto'
 import { crc32 } from 'node:zlib'
-import { DoorwardError } from '../../../shared/errors.ts'
+import { DoorwardError } from '../errors.ts'
 import {
   type KeyAlgorithm,
   type SignatureForm,
   type SignedValues,
   toSignedBytes,
-} from '../../../shared/signatures/form.ts'
-import { addressAsAudience } from '../../../shared/signatures/scheme.ts'
+} from '../signatures/form.ts'
+import { addressAsAudience } from '../signatures/scheme.ts'
 
 /*
  * Signing for senders that use neither an HMAC in a header nor a token. Where only the sender has the private

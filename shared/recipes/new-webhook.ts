@@ -1,4 +1,4 @@
-import { DoorwardError } from '../../../shared/errors.ts'
+import { DoorwardError } from '../errors.ts'
 import { reviewEvents, reviewTarget } from './review-recipe.ts'
 import { findRuleRecipe, type WrittenRule } from './rule-recipes.ts'
 import { promptEvents, readPrompt, verifyTokenSenders, type WebhookPreset } from './presets.ts'

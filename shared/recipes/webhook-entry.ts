@@ -1,4 +1,4 @@
-import { yamlBlock, yamlOneOrList, yamlScalar, yamlText } from '../../config-edit/add-entry.ts'
+import { yamlBlock, yamlOneOrList, yamlScalar, yamlText } from '../config-edit/add-entry.ts'
 import type { WebhookPreset } from './presets.ts'
 import type { EntryField, NewWebhook } from './new-webhook.ts'
 import { reviewFields } from './review-recipe.ts'

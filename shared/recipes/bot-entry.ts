@@ -1,8 +1,8 @@
-import { type BotSummary, toBotPath, toBotSecretName } from '../../../shared/api/bots.ts'
-import type { Home } from '../../../shared/home/home.ts'
-import { withConfigLock } from '../../../shared/home/lock.ts'
-import { addEntry } from '../../config-edit/add-entry.ts'
-import { openConfig } from '../../config-edit/open-config.ts'
+import { type BotSummary, toBotPath, toBotSecretName } from '../api/bots.ts'
+import type { Home } from '../home/home.ts'
+import { withConfigLock } from '../home/lock.ts'
+import { addEntry } from '../config-edit/add-entry.ts'
+import { openConfig } from '../config-edit/open-config.ts'
 
 /**
  * Writes the entry that takes the deliveries of a bot, of all its repositories: it runs nothing, until it has

@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
-import { readYaml } from '../../shared/config/yaml.ts'
-import { DoorwardError } from '../../shared/errors.ts'
-import type { Terminal } from '../terminal/terminal.ts'
+import { readYaml } from '../config/yaml.ts'
+import { DoorwardError } from '../errors.ts'
 
 /** An entry of a list or a map of a configuration file, as text and as the value it is to have. */
 type Entry = {
@@ -126,15 +125,4 @@ export const yamlBlock = (key: string, text: string): string[] => {
   const ending = text.endsWith('\n') ? (text.endsWith('\n\n') ? '+' : '') : '-'
   const lines = text.replace(/\n$/, '').split('\n')
   return [`${key}: |${ending}`, ...lines.map((line) => (line === '' ? '' : `  ${line}`))]
-}
-
-/** Prints an entry that is not to be written: its lines, or as JSON `named` with its value and its lines. */
-export const printEntry = (
-  terminal: Terminal,
-  named: { readonly name: string } | { readonly path: string },
-  { lines, value }: { readonly lines: readonly string[]; readonly value: unknown },
-): void => {
-  const text = lines.join('\n')
-  if (terminal.json) terminal.printJson({ ...named, entry: value, text })
-  else terminal.print(text)
 }

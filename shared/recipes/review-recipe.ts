@@ -1,14 +1,9 @@
-import type { Agent, CliAgent } from '../../../shared/agents/schema.ts'
-import { detectAgentClis } from '../../../shared/agents/detect.ts'
-import { isCliKind } from '../../../shared/agents/clis.ts'
-import { getToolLevel } from '../../../shared/agents/tools.ts'
-import { isForModel } from '../../../shared/config/rule.ts'
-import { DoorwardError } from '../../../shared/errors.ts'
-import { findSandbox } from '../../../shared/sandbox/probe.ts'
-import { setInEntry } from '../../config-edit/add-entry.ts'
-import type { OpenConfig } from '../../config-edit/open-config.ts'
-import { choose } from '../../terminal/input.ts'
-import type { Terminal } from '../../terminal/terminal.ts'
+import type { Agent, CliAgent } from '../agents/schema.ts'
+import { isCliKind } from '../agents/clis.ts'
+import { getToolLevel } from '../agents/tools.ts'
+import { findSandbox } from '../sandbox/probe.ts'
+import { setInEntry } from '../config-edit/add-entry.ts'
+import type { OpenConfig } from '../config-edit/open-config.ts'
 
 /*
  * `webhook add github-review`: an agent reviews pull requests with the code before it.
@@ -53,28 +48,6 @@ export const reviewFields = {
   },
 }
 
-/** The agent that reviews: the only one with a model behind it, or the one that the user chooses. Throws `usage`. */
-export const chooseReviewer = async (
-  { config, env }: OpenConfig,
-  terminal: Terminal,
-): Promise<string> => {
-  const models = [...config.agents].filter(([, { kind }]) => isForModel(kind))
-  // An agent that changes code has rules of its own.
-  const readers = models.filter(([, agent]) => !(isReader(agent) && agent.tools === 'write'))
-  const names = (readers.length > 0 ? readers : models).map(([name]) => name)
-  const [only] = names
-  if (only === undefined) {
-    const [installed] = (await detectAgentClis(env)).filter(({ path }) => path !== undefined)
-    throw new DoorwardError('usage', 'there is no agent that could review code yet', {
-      hint: `doorward webhook add github-review --agent ${installed?.kind ?? 'claude'}`,
-    })
-  }
-  if (names.length === 1) return only
-  const refusal = 'there is more than one agent: choose one'
-  const hint = `--agent with one of ${names.join(', ')}`
-  return choose({ question: 'Which agent reviews?', values: names, refusal, hint }, terminal)
-}
-
 /** What an agent gets for its review; `text` is agents.yaml with it. */
 export type Equipment = { readonly text?: string; readonly note: string }
 
@@ -107,4 +80,6 @@ export const equipReviewer = async (
   }
 }
 
-const isReader = (agent: Agent): agent is CliAgent => isCliKind(agent.kind) && agent.kind !== 'llm'
+/** An agent program, which may get tools that read files. */
+export const isReader = (agent: Agent): agent is CliAgent =>
+  isCliKind(agent.kind) && agent.kind !== 'llm'

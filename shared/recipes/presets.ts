@@ -1,22 +1,22 @@
 import { readFileSync } from 'node:fs'
-import { DoorwardError } from '../../../shared/errors.ts'
-import { formatPath, type Path } from '../../../shared/paths.ts'
-import { toScheme } from '../../../shared/signatures/described.ts'
+import { DoorwardError } from '../errors.ts'
+import { formatPath, type Path } from '../paths.ts'
+import { toScheme } from '../signatures/described.ts'
 import {
   describedNames,
   presetSchemes,
   schemeAliases,
   type SchemeName,
-} from '../../../shared/signatures/presets.ts'
+} from '../signatures/presets.ts'
 import {
   getKeySource,
   type HandshakeKind,
   type SignatureScheme,
   signsAddress,
-} from '../../../shared/signatures/scheme.ts'
-import { findShortSample } from '../../../shared/samples/samples.ts'
-import { didYouMean } from '../../../shared/text.ts'
-import { packageFolder } from '../../../shared/version.ts'
+} from '../signatures/scheme.ts'
+import { findShortSample } from '../samples/samples.ts'
+import { didYouMean } from '../text.ts'
+import { packageFolder } from '../version.ts'
 import { findRuleRecipe, ruleRecipes } from './rule-recipes.ts'
 
 /** What `webhook add` knows about a sender, besides how it signs. */

@@ -1,13 +1,13 @@
 import { readFile, realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { readEnvironment } from '../../shared/config/environment.ts'
-import { initHome } from '../../shared/home/init-home.ts'
-import { checkConfig, type Config, ConfigError } from '../../shared/config/load.ts'
-import type { ConfigName } from '../../shared/config/schema.ts'
-import { readYaml, readYamlBytes, type YamlFile } from '../../shared/config/yaml.ts'
-import { DoorwardError, systemCode } from '../../shared/errors.ts'
-import { writeFileAtomic } from '../../shared/home/files.ts'
-import { type Home, systemReason } from '../../shared/home/home.ts'
+import { readEnvironment } from '../config/environment.ts'
+import { initHome } from '../home/init-home.ts'
+import { checkConfig, type Config, ConfigError } from '../config/load.ts'
+import type { ConfigName } from '../config/schema.ts'
+import { readYaml, readYamlBytes, type YamlFile } from '../config/yaml.ts'
+import { DoorwardError, systemCode } from '../errors.ts'
+import { writeFileAtomic } from '../home/files.ts'
+import { type Home, systemReason } from '../home/home.ts'
 
 /** The configuration of a home as it is now, to be added to. */
 export type OpenConfig = {

@@ -1,7 +1,7 @@
-import { toBotSecretName } from '../../../shared/api/bots.ts'
-import { DoorwardError } from '../../../shared/errors.ts'
-import { didYouMean, toPlainLine } from '../../../shared/text.ts'
-import type { OpenConfig } from '../../config-edit/open-config.ts'
+import { toBotSecretName } from '../api/bots.ts'
+import { DoorwardError } from '../errors.ts'
+import { didYouMean, toPlainLine } from '../text.ts'
+import type { OpenConfig } from '../config-edit/open-config.ts'
 import type { WebhookAddOptions } from './new-webhook.ts'
 
 /** The bot whose deliveries come to this path, by its slug. */
