@@ -19,6 +19,7 @@ import type { Column, Note } from '../report/sample.ts'
 import { type Doorward, startDoorward } from '../servers/doorward.ts'
 import { startAdnanh } from '../servers/peers.ts'
 import type { Server } from '../servers/server.ts'
+import { measureHistory } from './history.ts'
 import { importFiles } from './workspace.ts'
 
 /*
@@ -44,6 +45,7 @@ export const measureWaits = async (
     await measureFirstBytes(doorward, agent, { column: 'doorward', times }, note)
     await measureApproval(doorward, times, note)
     if (!isShort) await measurePages(doorward, times, note)
+    if (!isShort) await measureHistory(doorward, times, note)
     if (source !== undefined) await measureReviews(doorward, source, note)
   } finally {
     await doorward.stop()

@@ -55,6 +55,9 @@ export const goals: readonly Goal[] = [
   goal('cached token, 32 callers', 'p50 ms', 'at most', 2, 'bare'),
   goal('cached token while another refresh hangs', 'ms above an idle read', 'at most', 5),
   goal('workspace of 10,000 files', 'next ms', 'at most', 2000),
+  ...['list', 'list of one state', 'search', 'search that finds nothing', 'usage'].map((what) =>
+    goal('with 100,000 past events', `${what} ms`, 'at most', 500),
+  ),
   goal('doorward oauth token', 'ms', 'at most', 1.3, 'gh'),
 ]
 

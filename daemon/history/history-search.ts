@@ -115,6 +115,7 @@ export const searchHistory = async (
       if (performance.now() > deadline) return { events, cursor: toCursor(row), damaged }
       await setImmediate()
     }
+    if (found.end !== '') return { events, cursor: found.end, damaged }
   }
   return { events, damaged }
 }
@@ -124,13 +125,20 @@ const earlier = (until: string | undefined, cursor: string | undefined): string 
 
 type DayQuery = HistoryQuery & { readonly from: string; readonly before: string | undefined }
 
+type DayRows = {
+  readonly rows: readonly Row[]
+  /** The cursor of the last, where older ones of this day are left out; else empty. */
+  readonly end: string
+  readonly damaged: number
+}
+
+/** Lines in memory beyond the limit: a day may have 100,000. */
+const spareRows = 2000
+
 /** The lines of a day that may match, the newest first: of each event the last that was written. */
-const readDay = async (
-  files: HistoryFiles,
-  day: string,
-  query: DayQuery,
-): Promise<{ readonly rows: readonly Row[]; readonly damaged: number }> => {
-  const rows = new Map<string, Row>()
+const readDay = async (files: HistoryFiles, day: string, query: DayQuery): Promise<DayRows> => {
+  let rows = new Map<string, Row>()
+  let floor = ''
   const mayMatch = createSieve(query)
   let damaged = 0
   await files.read(day, ({ bytes }) => {
@@ -142,14 +150,22 @@ const readDay = async (
       const receivedAt = timeOf(bytes, start)
       if (receivedAt < query.from) continue
       const id = idOf(bytes, start)
-      if (query.before !== undefined && `${receivedAt}_${id}` >= query.before) continue
+      const cursor = `${receivedAt}_${id}`
+      if (query.before !== undefined && cursor >= query.before) continue
+      if (cursor < floor) continue
       const text = lineWithoutTexts(bytes, start, end)
       if (mayMatch(text)) rows.set(id, { id, receivedAt, text })
       // An older line of this event no longer counts.
       else rows.delete(id)
     }
+    // A text may be in none of the lines that may have it.
+    if (query.text !== undefined || rows.size < query.limit + spareRows) return
+    const newest = [...rows.values()].toSorted(byNewest).slice(0, query.limit)
+    rows = new Map(newest.map((row) => [row.id, row]))
+    const last = newest.at(-1)
+    if (last) floor = toCursor(last)
   })
-  return { rows: [...rows.values()].toSorted(byNewest), damaged }
+  return { rows: [...rows.values()].toSorted(byNewest), end: floor, damaged }
 }
 
 /** Lines up to this size have no texts, or short ones. */

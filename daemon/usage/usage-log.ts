@@ -9,8 +9,15 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { z } from 'zod'
-import { type Usage, type UsageGroup, type UsageReport, usageSchema } from '../../shared/api/api.ts'
+import { setImmediate } from 'node:timers/promises'
+import {
+  maxCostUsd,
+  maxTokens,
+  modelForm,
+  type Usage,
+  type UsageGroup,
+  type UsageReport,
+} from '../../shared/api/usage.ts'
 import { DoorwardError, systemCode } from '../../shared/errors.ts'
 import { readSecretFile, systemReason } from '../../shared/home/home.ts'
 import { twoDigits } from '../../shared/text.ts'
@@ -19,13 +26,8 @@ import type { Log } from '../log/log.ts'
 /** What ran: `rule` is the path of its webhook, with the name of the rule where it has one. */
 export type Run = { readonly agent: string; readonly rule: string }
 
-const entrySchema = z.object({
-  at: z.iso.datetime(),
-  agent: z.string(),
-  rule: z.string(),
-  ...usageSchema.shape,
-})
-type Entry = z.infer<typeof entrySchema>
+/** A line: when, in ISO 8601, and what. */
+type Entry = Run & Usage & { readonly at: string }
 
 /** What runs have used together; money is missing where no run says it. */
 export type Sum = UsageReport['total']
@@ -42,7 +44,22 @@ const add = (sum: Sum, more: Sum): Sum => ({
   }),
 })
 
-const toSum = ({ inputTokens = 0, outputTokens = 0, cachedTokens = 0, costUsd }: Usage): Sum => ({
+type GrowingSum = { -readonly [Key in keyof Sum]: Sum[Key] }
+
+const addEntry = (sum: GrowingSum, usage: Usage): void => {
+  sum.runs += 1
+  sum.inputTokens += usage.inputTokens ?? 0
+  sum.outputTokens += usage.outputTokens ?? 0
+  sum.cachedTokens += usage.cachedTokens ?? 0
+  if (usage.costUsd !== undefined) sum.costUsd = (sum.costUsd ?? 0) + usage.costUsd
+}
+
+const toSum = ({
+  inputTokens = 0,
+  outputTokens = 0,
+  cachedTokens = 0,
+  costUsd,
+}: Usage): GrowingSum => ({
   runs: 1,
   inputTokens,
   outputTokens,
@@ -52,6 +69,8 @@ const toSum = ({ inputTokens = 0, outputTokens = 0, cachedTokens = 0, costUsd }:
 
 /** Some hundred thousand runs. */
 const maxBytes = 128 * 1024 * 1024
+/** Lines between two turns of the event loop. */
+const turnLines = 5000
 /** Runs that a full disk did not take. */
 const maxUnsaved = 10_000
 
@@ -102,16 +121,19 @@ export class UsageLog {
 
   /** What the runs since then have used. Throws `home-insecure`, `home-unusable`. */
   async report(since: Date, by: UsageGroup): Promise<UsageReport> {
-    const groups = new Map<string, Sum>()
-    let total = emptySum
-    for (const entry of [...(await this.#read(since)), ...this.#unsaved]) {
-      if (Date.parse(entry.at) < since.getTime()) continue
-      const sum = toSum(entry)
+    const groups = new Map<string, GrowingSum>()
+    const from = since.toISOString()
+    const count = (entry: Entry): void => {
+      if (entry.at < from) return
       const key = toKey(entry, by)
-      groups.set(key, add(groups.get(key) ?? emptySum, sum))
-      total = add(total, sum)
+      const known = groups.get(key)
+      if (known) addEntry(known, entry)
+      else groups.set(key, toSum(entry))
     }
+    await this.#read(since, count)
+    for (const entry of this.#unsaved) count(entry)
     const rows = [...groups].map(([key, sum]) => ({ key, ...sum }))
+    const total = [...groups.values()].reduce(add, emptySum)
     const tokens = (row: Sum) => row.inputTokens + row.outputTokens
     rows.sort((a, b) =>
       by === 'day'
@@ -160,22 +182,24 @@ export class UsageLog {
     return join(this.#folder ?? '', `usage-${month}.jsonl`)
   }
 
-  async #read(since: Date): Promise<Entry[]> {
-    if (this.#folder === undefined) return []
+  async #read(since: Date, each: (entry: Entry) => void): Promise<void> {
+    if (this.#folder === undefined) return
     const names = await files.readdir(this.#folder).catch((error: unknown) => {
       if (systemCode(error) === 'ENOENT') return []
       throw new DoorwardError('home-unusable', `cannot read state: ${systemReason(error)}`)
     })
     // A day earlier: the machine may have moved to another time zone.
     const first = toMonth(new Date(since.getTime() - 86_400_000))
-    const entries: Entry[] = []
     for (const name of names) {
       const [, month] = /^usage-(\d{4}-\d{2})\.jsonl$/.exec(name) ?? []
       if (month === undefined || month < first) continue
       const text = await readSecretFile(join(this.#folder, name), maxBytes)
-      for (const line of (text ?? '').split('\n')) entries.push(...parseEntry(line))
+      for (const [number, line] of (text ?? '').split('\n').entries()) {
+        const entry = parseEntry(line)
+        if (entry) each(entry)
+        if (number % turnLines === 0) await setImmediate()
+      }
     }
-    return entries
   }
 
   /** Reads what was added to the file of the month, by this process or another. */
@@ -187,7 +211,7 @@ export class UsageLog {
       this.#days.clear()
     }
     for (const line of this.#readAdded(month)) {
-      const [entry] = parseEntry(line)
+      const entry = parseEntry(line)
       if (!entry || toMonth(new Date(entry.at)) !== month) continue
       const day = toDay(new Date(entry.at))
       const { agent, rule } = entry
@@ -222,16 +246,41 @@ const toKey = (entry: Entry, by: UsageGroup): string => {
   return by === 'model' ? (entry.model ?? 'unknown') : entry[by]
 }
 
-/** None for a line that is damaged. */
-const parseEntry = (line: string): readonly Entry[] => {
-  if (line === '') return []
+/** Undefined for a line that is damaged. */
+const parseEntry = (line: string): Entry | undefined => {
+  if (line === '') return undefined
   try {
-    const { success, data } = entrySchema.safeParse(JSON.parse(line))
-    return success ? [data] : []
+    const entry: unknown = JSON.parse(line)
+    return isEntry(entry) ? entry : undefined
   } catch {
-    return []
+    return undefined
   }
 }
+
+/** A schema would take twice as long as all the rest of a report over 100,000 runs. */
+const isEntry = (value: unknown): value is Entry => {
+  if (typeof value !== 'object' || value === null) return false
+  const { at, agent, rule, inputTokens, outputTokens, cachedTokens, costUsd, model } =
+    value as Partial<Record<keyof Entry, unknown>>
+  return (
+    typeof at === 'string' &&
+    timeForm.test(at) &&
+    typeof agent === 'string' &&
+    typeof rule === 'string' &&
+    isTokens(inputTokens) &&
+    isTokens(outputTokens) &&
+    isTokens(cachedTokens) &&
+    (costUsd === undefined ||
+      (typeof costUsd === 'number' && costUsd >= 0 && costUsd <= maxCostUsd)) &&
+    (model === undefined || (typeof model === 'string' && modelForm.test(model)))
+  )
+}
+
+const timeForm = /^\d{4}-(?:0\d|1[0-2])-[0-3]\dT[0-2]\d:[0-5]\d:[0-6]\d\.\d{3}Z$/
+
+const isTokens = (value: unknown): boolean =>
+  value === undefined ||
+  (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= maxTokens)
 
 /** By the clock of this machine. */
 const toDay = (at: Date): string => `${toMonth(at)}-${twoDigits(at.getDate())}`

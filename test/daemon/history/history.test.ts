@@ -215,7 +215,7 @@ describe('the history', () => {
   it('lists what is in memory and what is not together, in one order', async () => {
     const { events, history } = open(undefined, 2)
     for (let count = 0; count < 6; count += 1)
-      add(events, { webhook: `/${count}`, at: new Date(Date.now() - count * 1000) })
+      add(events, { webhook: `/${count}`, at: new Date(Date.now() - 1000 - count * 1000) })
     await history.settled()
     const running = events.add(new Date(), { state: 'running', webhook: '/now' })
     const first = await history.listAll({ limit: 3 })
