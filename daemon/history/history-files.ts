@@ -39,8 +39,14 @@ export class HistoryFiles {
     const { O_APPEND, O_CREAT, O_WRONLY } = constants
     return this.#with(day, O_APPEND | O_CREAT | O_WRONLY, async (file, size) => {
       if (size > maxDayBytes) return false
-      // The line before may have been cut off.
-      await file.appendFile(`\n${lines.join('\n')}\n`)
+      try {
+        // The line before may have been cut off.
+        await file.appendFile(`\n${lines.join('\n')}\n`)
+      } catch (error) {
+        // A disk that became full has taken a part, and gets all of it again.
+        await file.truncate(size).catch(() => undefined)
+        throw error
+      }
       return true
     })
   }

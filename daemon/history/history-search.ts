@@ -142,6 +142,7 @@ const readDay = async (files: HistoryFiles, day: string, query: DayQuery): Promi
   const mayMatch = createSieve(query)
   let damaged = 0
   await files.read(day, ({ bytes }) => {
+    if (rows.size === 0 && !mayMatch(bytes.toString('utf8'))) return
     for (const { start, end, isWhole } of linesOf(bytes)) {
       if (!isWhole) {
         damaged += 1
@@ -179,14 +180,19 @@ const lineWithoutTexts = (bytes: Buffer, start: number, end: number): string => 
     : `${bytes.toString('utf8', start, start + at)}}`
 }
 
-/** A cheap test of a line: reading JSON of those that cannot match would take most of the time. */
-const createSieve = ({ webhook, rule, state, text }: HistoryQuery): ((line: string) => boolean) => {
+/** A cheap test of one or more lines: reading JSON of those that cannot match would take most of the time. */
+const createSieve = ({
+  webhook,
+  rule,
+  state,
+  text,
+}: HistoryQuery): ((lines: string) => boolean) => {
   const parts = [webhook, rule, state].flatMap((value) =>
     value === undefined ? [] : [JSON.stringify(value)],
   )
   // A title is sealed, and JSON escapes some characters.
   const word = text !== undefined && /^[\w ./:-]+$/.test(text) ? text.toLowerCase() : undefined
-  return (line) =>
-    parts.every((part) => line.includes(part)) &&
-    (word === undefined || line.includes('"head":"') || line.toLowerCase().includes(word))
+  return (lines) =>
+    parts.every((part) => lines.includes(part)) &&
+    (word === undefined || lines.includes('"head":"') || lines.toLowerCase().includes(word))
 }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { readFile } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { AccessToken, EventDetail, EventRecord, Status } from '../../shared/api/api.ts'
 import type { Home } from '../../shared/home/home.ts'
@@ -121,6 +121,14 @@ describe('a daemon whose disk', function () {
         await readFile(home.log, 'utf8'),
       )
       assert.equal(wasTold, what === 'is full')
+      // The history is written when it can be, each event once.
+      const lines = async () => {
+        const folder = join(home.root, 'history')
+        const texts = (await readdir(folder)).map((name) => readFile(join(folder, name), 'utf8'))
+        return (await Promise.all(texts)).join('').split(`{"id":"${failed.id}"`).length - 1
+      }
+      await until(async () => (await lines()) > 0)
+      assert.equal(await lines(), 1)
       assert.equal(daemon.stderr().match(/cannot write the log/g)?.length, wasTold ? 1 : undefined)
     })
 

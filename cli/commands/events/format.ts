@@ -1,4 +1,4 @@
-import type { EventDetail, EventRecord, EventState } from '../../../shared/api/api.ts'
+import type { EventRecord, EventState, PastEvent } from '../../../shared/api/api.ts'
 import {
   describeMade,
   describeOrigin,
@@ -52,12 +52,16 @@ const mostColumns = 160
 const shortId = (id: string): string => id.replace(/^evt_/, '').slice(0, 8)
 
 /** One event as a row of a table: id, time, state, what it is about and what became of it, rule, duration, cost. */
-export const eventRow = (event: EventRecord, now: Date, paint: Paint): Cell[] => [
+export const eventRow = (event: PastEvent, now: Date, paint: Paint): Cell[] => [
   shortId(event.id),
   moment(event.receivedAt, now),
   stateCell(event.state, paint),
   cut(
-    [event.kind === 'webhook' ? describeWhat(event) : '', toPlainLine(describeEvent(event))]
+    [
+      event.past ? 'past' : '',
+      event.kind === 'webhook' ? describeSubject(event) : '',
+      toPlainLine(describeEvent(event)),
+    ]
       .filter(Boolean)
       .join(': '),
     mostColumns,
@@ -67,12 +71,16 @@ export const eventRow = (event: EventRecord, now: Date, paint: Paint): Cell[] =>
   formatCost(event),
 ]
 
+/** A past event may have no title. */
+const describeSubject = (event: PastEvent): string =>
+  event.subject ? describeWhat(event) : (event.past?.subjectKind ?? describeWhat(event))
+
 /**
  * Events as table lines. A narrow terminal drops the cost, the duration, then the rule; where that is not enough, each event
  * gets several lines.
  */
 export const eventLines = (
-  events: readonly EventRecord[],
+  events: readonly PastEvent[],
   now: Date,
   paint: Paint,
   { columns, header = false, atLeast }: Shape,
@@ -93,7 +101,7 @@ export const eventLines = (
 /** Below this width the column is too short to be useful. */
 const leastRoom = 14
 
-const stackedLines = (event: EventRecord, now: Date, paint: Paint, columns: number): string[] => {
+const stackedLines = (event: PastEvent, now: Date, paint: Paint, columns: number): string[] => {
   const [id = '', time = '', state = '', what = '', rule = '', took = '', cost = ''] = eventRow(
     event,
     now,
@@ -165,8 +173,13 @@ export const nextStep = ({
   about,
   machine,
   targets,
-}: EventDetail): string | undefined => {
+  past,
+}: PastEvent): string | undefined => {
   if (kind !== 'webhook') return undefined
+  if (past)
+    return ['failed', 'dropped', 'expired'].includes(state)
+      ? 'it is past and cannot run from here: deliver it again from the sender'
+      : undefined
   if (state === 'duplicate' && about?.event !== undefined)
     return `to run it once more, as the webhook is now: doorward events retry ${about.event} --again`
   if (state === 'rejected')

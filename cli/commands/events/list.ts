@@ -1,4 +1,4 @@
-import type { EventRecord } from '../../../shared/api/api.ts'
+import type { EventRecord, PastEvent } from '../../../shared/api/api.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import type { Client } from '../../../shared/client/client.ts'
 import { didYouMean } from '../../../shared/text.ts'
@@ -25,6 +25,7 @@ export type EventsOptions = {
   readonly state?: string
   readonly since?: string
   readonly rule?: string
+  readonly search?: string
   readonly limit: number
   readonly all?: boolean
 }
@@ -58,49 +59,79 @@ export const listEvents = async (
   }
   const answer = await withDaemon(context, async (client) => {
     const { webhook } = await choose(client)
-    const fetch = async (limit: number) => {
-      const query = new URLSearchParams({ limit: String(limit) })
-      if (webhook !== undefined) query.set('webhook', webhook)
-      if (state !== undefined) query.set('state', state)
-      if (options.since !== undefined) query.set('since', options.since)
-      if (options.rule !== undefined) query.set('rule', options.rule)
-      return client.get<{ events: EventRecord[] }>(`/events?${query.toString()}`)
-    }
+    const { since, rule, search } = options
+    const query = { webhook, state, since, rule, q: search }
+    const fetch = async (limit: number) => fetchPages(client, query, limit)
     return options.all || terminal.json
       ? fetch(options.limit)
       : fetchWithoutReloads(fetch, options.limit)
   })
   if (terminal.json) return terminal.printJson(answer)
-  const folded = 'folded' in answer ? answer.folded : 0
+  const { folded = 0, damaged = 0 } = answer
   if (folded > 0)
     terminal.say(
       `not shown: ${folded} ${folded === 1 ? 'reload' : 'reloads'} of the configuration (--all)`,
     )
   if (answer.events.length === 0)
-    return terminal.say((options.webhook ?? state) ? 'no such event' : 'no events yet')
+    return terminal.say(isFiltered(options) ? 'no such event' : 'no events yet')
   const shape = { columns: terminal.columns, header: true }
   for (const line of eventLines(answer.events, new Date(), terminal.paint, shape))
     terminal.print(line)
+  if (damaged > 0) terminal.say(`not shown: ${damaged} damaged lines of the history`)
+}
+
+const isFiltered = ({ webhook, state, since, rule, search }: EventsOptions): boolean =>
+  [webhook, state, since, rule, search].some((value) => value !== undefined)
+
+type Page = {
+  readonly events: PastEvent[]
+  readonly cursor?: string
+  readonly damaged?: number
+}
+type Listing = {
+  readonly events: PastEvent[]
+  readonly damaged?: number
+  /** Reloads of the configuration that are left out. */
+  readonly folded?: number
+}
+
+/** A search through a long history answers in several pages, and some may be empty. */
+const fetchPages = async (
+  client: Client,
+  filter: Readonly<Record<string, string | undefined>>,
+  limit: number,
+): Promise<Listing> => {
+  const events: PastEvent[] = []
+  let damaged = 0
+  for (let cursor: string | undefined; ;) {
+    const query = new URLSearchParams({ limit: String(limit - events.length) })
+    for (const [name, value] of Object.entries({ ...filter, cursor }))
+      if (value !== undefined) query.set(name, value)
+    const page = await client.get<Page>(`/events?${query.toString()}`)
+    events.push(...page.events)
+    damaged += page.damaged ?? 0
+    cursor = page.cursor
+    if (cursor === undefined || events.length >= limit)
+      return { events, ...(damaged > 0 && { damaged }) }
+  }
 }
 
 /** A reload of the configuration that went well: while someone edits, there is one for each save. */
 const isReload = ({ code }: EventRecord): boolean => code === 'config-reloaded'
 
-type Listed = { readonly events: EventRecord[]; readonly folded: number }
-
 /** Fetches the newest events that are no reloads, and counts the reloads among them. */
 const fetchWithoutReloads = async (
-  fetch: (limit: number) => Promise<{ events: EventRecord[] }>,
+  fetch: (limit: number) => Promise<Listing>,
   limit: number,
-): Promise<Listed> => {
+): Promise<Listing> => {
   for (let asked = limit; ; asked = Math.min(asked * 4, mostEvents)) {
-    const { events } = await fetch(asked)
+    const { events, ...more } = await fetch(asked)
     const shown = events.filter((event) => !isReload(event)).slice(0, limit)
     const isWhole = events.length < asked || asked >= mostEvents
     if (shown.length < limit && !isWhole) continue
     const last =
-      shown.length < limit ? events.length : events.indexOf(shown[limit - 1] as EventRecord) + 1
-    return { events: shown, folded: last - shown.length }
+      shown.length < limit ? events.length : events.indexOf(shown[limit - 1] as PastEvent) + 1
+    return { events: shown, folded: last - shown.length, ...more }
   }
 }
 

@@ -1,5 +1,5 @@
 import { stripVTControlCharacters } from 'node:util'
-import type { AgentPrompt, EventDetail, TargetResult } from '../../../shared/api/api.ts'
+import type { AgentPrompt, EventDetail, PastEvent, TargetResult } from '../../../shared/api/api.ts'
 import {
   type Bar,
   describeOutput,
@@ -31,7 +31,7 @@ export const showEvent = async (
   const { terminal } = context
   if (onlyPrompt) return showPrompt(context, id)
   const event = await withDaemon(context, (client) =>
-    client.get<EventDetail>(`/events/${encodeURIComponent(id)}`),
+    client.get<PastEvent>(`/events/${encodeURIComponent(id)}`),
   )
   if (terminal.json) return terminal.printJson(event)
   printFields(getFields(event, terminal, new Date()), terminal)
@@ -47,7 +47,7 @@ export const showEvent = async (
   else if (result !== undefined)
     printSection(event.state === 'filtered' ? 'token' : 'answer', toPlainText(result), terminal)
   else if (resultPreview !== undefined)
-    printSection('answer (only its beginning is in memory)', toPlainText(resultPreview), terminal)
+    printSection('answer (only its beginning is kept)', toPlainText(resultPreview), terminal)
   for (const { target, state, preview } of event.targets)
     if (preview !== undefined && (state === 'previewed' || event.state === 'waiting'))
       printSection(`would be sent to ${toPlainLine(target)}`, toPlainText(preview), terminal)
@@ -64,17 +64,18 @@ const showPrompt = async (context: Context, id: string): Promise<void> => {
   else terminal.print(toPlainText(whole.prompt))
 }
 
-const getFields = (event: EventDetail, { paint }: Terminal, now: Date): Field[] => {
+const getFields = (event: PastEvent, { paint }: Terminal, now: Date): Field[] => {
   const optional = (name: string, value: string | number | null | undefined): Field[] =>
     value === undefined || value === null ? [] : [[name, String(value)]]
   return [
     ['id', event.id],
     ['kind', event.kind],
     ['state', stateCell(event.state, paint)],
+    ...optional('past', describePast(event)),
     ...optional('stage', event.stage),
     ...optional('code', event.code),
     ...optional('detail', event.detail),
-    ...optional('about', event.subject?.title),
+    ...optional('about', event.subject?.title ?? event.past?.subjectKind),
     ...optional('page', event.subject?.url),
     ...optional('webhook', event.webhook),
     ...optional('rule', event.rule),
@@ -97,6 +98,16 @@ const getFields = (event: EventDetail, { paint }: Terminal, now: Date): Field[] 
     ...(event.links ?? []).map(({ what, url }): Field => ['made', `${what}: ${url}`]),
     ...(event.outputs ?? []).map((output): Field => ['output', describeOutput(output)]),
   ]
+}
+
+/** What the history has of it. */
+const describePast = ({ past }: PastEvent): string | undefined => {
+  if (!past) return undefined
+  const ended = `ended ${formatLocalTime(past.endedAt)}`
+  if (past.texts === 'kept') return ended
+  return past.texts === 'none'
+    ? `${ended}; its title, prompt and answer are not kept`
+    : `${ended}; its title, prompt and answer are sealed with a key that is not here`
 }
 
 /** `waiting, expires in 23 h`, `approved by owner (cli)` */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { HistoryList } from '../../../daemon/history/history-search.ts'
 import type { ForgottenHistory, PastEvent } from '../../../shared/api/api.ts'
 import { run } from '../../cli/support/cli.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'
@@ -57,7 +58,16 @@ describe('the history of events', () => {
     )
     assert.equal(events[1]?.resultPreview, 'answer-canary')
     const shown = await run(['events', 'show', first], { home })
-    assert.match(shown.stdout, /answer-canary/)
+    assert.match(shown.stdout, /past +ended/)
+    assert.match(shown.stdout, /prompt-canary/)
+    const found = await run(['events', '--search', 'ANSWER-CAN'], { home })
+    assert.match(found.stdout, /done +past: \/a: answer-canary/)
+    assert.equal(found.stdout.trim().split('\n').length, 3)
+    for (const wrong of ['q=', 'cursor=x', 'since=x', 'state=x', 'q=a&q=b'])
+      await assert.rejects(daemon.client.get(`/events?${wrong}`), { code: 'request-invalid' })
+    const page = await daemon.client.get<HistoryList>('/events?q=canary&limit=1')
+    assert.deepEqual([page.events[0]?.id, page.events.length], [second, 1])
+    await assert.rejects(daemon.client.post(`/events/${first}/retry`), { code: 'event-not-found' })
     const one = await run(['events', 'forget', first, '--json'], { home })
     assert.equal(one.stderr, '')
     assert.equal((JSON.parse(one.stdout) as PastEvent).result, undefined)

@@ -116,6 +116,15 @@ describe('a restart of the daemon', () => {
     third.answer('answer 3')
     await stream.next(({ id, state }) => id === three.id && state === 'done')
     stream.close()
+    // A list writes what waits: each event is in the history once, whichever process ran it.
+    await now.client.get('/events?since=1d')
+    const folder = join(old.home.root, 'history')
+    const files = (await readdir(folder)).map((name) => readFile(join(folder, name), 'utf8'))
+    const lines = (await Promise.all(files)).join('').split('\n').filter(Boolean)
+    assert.deepEqual(
+      lines.map((line) => line.slice(7, 29)),
+      [one.id, two.id, three.id],
+    )
     now.client.close()
   })
 
