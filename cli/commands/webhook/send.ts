@@ -13,6 +13,8 @@ import type { Webhook } from '../../../shared/config/webhook.ts'
 import { DoorwardError, type ErrorCode } from '../../../shared/errors.ts'
 import { initHome } from '../../../shared/home/init-home.ts'
 import { readSample, sampleNames } from '../../../shared/samples/samples.ts'
+import type { Schedule } from '../../../shared/schedules/schedule.ts'
+import { describeFeed } from '../../../shared/sources/feed.ts'
 import { toPlainLine } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
 import { withNextDaemon } from '../../daemon-client/ensure.ts'
@@ -50,8 +52,10 @@ export const sendWebhook = async (
     })
   await initHome(home)
   const env = await readEnvironment(home)
-  const { webhooks, gateway } = await loadConfig(home, env)
+  const { webhooks, schedules, gateway } = await loadConfig(home, env)
+  refuseSchedule(path, schedules)
   const webhook = webhookAt(path, webhooks)
+  if (webhook.feed) throw toNoReceiver(webhook.path, webhook.feed.kind)
   const signer = { env, publicUrl: gateway.server.public_url }
   const make = await deliveryMaker(file, options, webhook)
   const sign = (nowMs: number) => signDelivery(webhook, signer, make(nowMs), nowMs)
@@ -87,6 +91,23 @@ export const sendWebhook = async (
     }
   })
 }
+
+const refuseSchedule = (path: string, schedules: readonly Schedule[]): void => {
+  const found = schedules.find(({ name, webhook }) => [name, webhook.path].includes(path))
+  if (found)
+    throw new DoorwardError('usage', `"${path}" is a schedule: nothing can be sent to it`, {
+      hint: `doorward schedule run ${found.name}`,
+    })
+}
+
+const toNoReceiver = (path: string, kind: string): DoorwardError =>
+  new DoorwardError(
+    'usage',
+    `nothing can be sent to ${path}: each of its events is ${describeFeed(kind)}`,
+    {
+      hint: `doorward webhook explain ${path} FILE shows what an event with that payload would do`,
+    },
+  )
 
 /** Has the daemon verify the next delivery by this key, and says so. */
 const giveTestKey = async (

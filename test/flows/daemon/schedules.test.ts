@@ -73,6 +73,8 @@ describe('schedules', () => {
     )
     const { status } = await fetch(`${daemon.url}/schedule:soon`, { method: 'POST', body: '{}' })
     assert.equal(status, 404)
+    const sent = await cli('webhook', 'send', 'soon', '--sample', 'github:push')
+    assert.match(sent.stderr, /"soon" is a schedule[^]*doorward schedule run soon/)
   })
 
   it('are added by a command, which writes nothing that cannot be used', async () => {

@@ -3,6 +3,7 @@ import type { EventRecord, Status } from '../../../shared/api/api.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'
 import { restart, stopHome } from '../../support/daemon/restart.ts'
 import { connect } from '../../../shared/client/client.ts'
+import { run } from '../../cli/support/cli.ts'
 import { send } from '../../support/servers/http.ts'
 import { slackEvent, SlackServer } from '../../support/servers/slack-server.ts'
 import { TelegramServer } from '../../support/servers/telegram-server.ts'
@@ -142,6 +143,22 @@ webhooks:
       })
       assert.equal(status, 404, path)
     }
+  })
+
+  it('cannot be sent to by the command line either, which says what can be done', async () => {
+    const sent = await run(['webhook', 'send', '/slack', '--sample', 'slack:app_mention'], {
+      home: daemon.home,
+    })
+    assert.equal(sent.code, 2, sent.stderr)
+    assert.match(
+      sent.stderr,
+      /nothing can be sent to \/slack: each of its events is read from slack by socket\n.*webhook explain \/slack/,
+    )
+    const explained = await run(['webhook', 'explain', '/slack', '--sample', 'slack:app_mention'], {
+      home: daemon.home,
+    })
+    assert.equal(explained.code, 0, explained.stderr)
+    assert.match(explained.stdout, /mention/)
   })
 
   it('shows in status what is connected since when, and no token', async () => {
