@@ -190,12 +190,26 @@ export const readTotals = (kind: CliKind, output: CliOutput): Usage | undefined 
 /** `usage` of a chat completion; the answer may name the model that really answered. */
 export const readOpenAiUsage = (document: unknown, asked: string): Usage | undefined => {
   const tokens = valueAt(document, ['usage'])
+  const inputTokens = sumAt(tokens, 'prompt_tokens')
+  const outputTokens = sumAt(tokens, 'completion_tokens')
   return toUsage({
-    inputTokens: sumAt(tokens, 'prompt_tokens'),
-    outputTokens: sumAt(tokens, 'completion_tokens'),
+    inputTokens,
+    outputTokens,
     cachedTokens: sumAt(tokens, 'prompt_tokens_details.cached_tokens'),
+    costUsd: toCost(readRouterCost(tokens), sumOf([inputTokens, outputTokens])),
     model: toModel(textAt(document, 'model')) ?? toModel(asked),
   })
+}
+
+/**
+ * Dollars, as OpenRouter says them (openrouter.ai/docs/use-cases/usage-accounting). With a key of your own for the model
+ * behind it, `cost` is only its fee, and the model is paid beside it.
+ */
+const readRouterCost = (usage: unknown): unknown => {
+  const cost = valueAt(usage, ['cost'])
+  if (valueAt(usage, ['is_byok']) !== true) return cost
+  const upstream = valueAt(usage, ['cost_details', 'upstream_inference_cost'])
+  return typeof cost === 'number' && typeof upstream === 'number' ? cost + upstream : undefined
 }
 
 /** The object of an `http` agent, with the names of `Usage` or the same in snake case. */

@@ -5,7 +5,7 @@ import { DeliveryError } from './delivery-error.ts'
 import { isOutputsKind } from '../../shared/targets/schema.ts'
 import { toLinkHosts } from './format/links.ts'
 import { describeLeftOut, toBoldLine, toParts } from './format/parts.ts'
-import { writeAction } from './outputs/action.ts'
+import { toActionText, writeAction } from './outputs/action.ts'
 import { retry, type RetryOptions, type RetryRules, retryRules } from './retry.ts'
 import type { AgentReply, Sender, Sent } from './sender.ts'
 import { BoundedMap } from '../util/collections.ts'
@@ -80,10 +80,13 @@ export const toMessages = (
   target: RemoteTarget,
   reply: AgentReply,
   server?: string,
-): readonly string[] =>
-  isOutputsKind(target.kind)
-    ? (reply.actions ?? []).map(writeAction)
-    : toParts(target, toText(target, reply), toLinkHosts(server, reply))
+): readonly string[] => {
+  const { kind } = target
+  const hosts = toLinkHosts(server, reply)
+  return isOutputsKind(kind)
+    ? (reply.actions ?? []).map((action) => toActionText(action, kind, hosts))
+    : toParts(target, toText(target, reply), hosts)
+}
 
 /** The words of a reply for a target, before they are cut into messages. */
 const toText = (

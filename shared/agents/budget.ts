@@ -40,15 +40,23 @@ export const budgetSchema = z.strictObject({
 export type Budget = z.output<typeof budgetSchema>
 
 /** An agent, as far as what it says of its use depends on it. */
-type Spender = { readonly kind: string; readonly usage_path?: string | undefined }
+type Spender = {
+  readonly kind: string
+  readonly usage_path?: string | undefined
+  readonly base_url?: string | undefined
+}
+
+/** OpenRouter says what each answer costs; others behind the same API do not. */
+const routerForm = /^https:\/\/openrouter\.ai(?=[:/]|$)/
 
 /** What an agent says of a run. */
 export const says = ({
   kind,
   usage_path: path,
+  base_url: base = '',
 }: Spender): { readonly usd: boolean; readonly tokens: boolean } => {
   if (kind === 'http') return { usd: path !== undefined, tokens: path !== undefined }
-  const usd = kind === 'claude' || kind === 'opencode'
+  const usd = kind === 'claude' || kind === 'opencode' || routerForm.test(base)
   return { usd, tokens: usd || kind === 'codex' || kind === 'gemini' || kind === 'openai' }
 }
 

@@ -1,4 +1,6 @@
 import type { OutputResult } from '../../../shared/api/api.ts'
+import type { LinkHosts } from '../format/links.ts'
+import { toGithubBody, toGitlabBody } from '../format/parts.ts'
 import type { Message, Sent } from '../sender.ts'
 import type { OutputAction } from '../../../shared/targets/outputs.ts'
 
@@ -8,6 +10,16 @@ import type { OutputAction } from '../../../shared/targets/outputs.ts'
  */
 
 export const writeAction = (action: OutputAction): string => JSON.stringify(action)
+
+const bodyFor = { 'github-outputs': toGithubBody, 'gitlab-outputs': toGitlabBody }
+
+/** The text of a message, exactly as it is sent: harmless at its place, with the links of these hosts. */
+export const toActionText = (
+  action: OutputAction,
+  kind: keyof typeof bodyFor,
+  hosts: LinkHosts,
+): string =>
+  writeAction('body' in action ? { ...action, body: bodyFor[kind](action.body, hosts) } : action)
 
 /** The action that `writeAction` has made. */
 export const readAction = ({ text }: Message): OutputAction => JSON.parse(text) as OutputAction

@@ -2,12 +2,12 @@ import type { OutputAction, OutputSettings, RequestKind } from '../../../shared/
 import type { OutputResult } from '../../../shared/api/api.ts'
 import { compileTest } from '../../../shared/filter/tests.ts'
 import { toPlainLine } from '../../../shared/text.ts'
-import { isEmpty, toGithubBody, toGitlabBody, toHarmlessTitle } from '../format/parts.ts'
+import { isEmpty, toHarmlessTitle } from '../format/parts.ts'
 
 /*
  * Each request of an answer is checked against `outputs` of the rule, and becomes an action. A request of the wrong
- * type, one that is not allowed, or one over its count is dropped with the reason. Texts are made harmless for their
- * place here, so that an action is exactly what is sent.
+ * type, one that is not allowed, or one over its count is dropped with the reason. `toActionText` makes the texts
+ * harmless, as it knows the place and its links.
  */
 
 /** The place at which the actions happen. */
@@ -53,13 +53,12 @@ export const planActions = (
   take('comment', (values, { max }, say) => {
     const bodies = values.filter((one) => typeof one === 'string' && !isEmpty(one)) as string[]
     if (bodies.length < values.length) say('a comment is a text that is not empty')
-    const toBody = bodyFor[place.sender]
-    return atMost(max, bodies, say).map((body) => ({ kind: 'comment', body: toBody(body) }))
+    return atMost(max, bodies, say).map((body) => ({ kind: 'comment', body }))
   })
   take('issue', (values, of, say) =>
     atMost(
       of.max,
-      values.flatMap((one) => toIssue(one, of, place.sender, say) ?? []),
+      values.flatMap((one) => toIssue(one, of, say) ?? []),
       say,
     ),
   )
@@ -77,8 +76,6 @@ type Plan<Kind extends RequestKind> = (
   settings: NonNullable<OutputSettings[Kind]>,
   say: (why: string) => void,
 ) => readonly OutputAction[]
-
-const bodyFor = { github: toGithubBody, gitlab: toGitlabBody }
 
 const fold = (name: string): string => name.toLowerCase()
 
@@ -149,7 +146,6 @@ const longestTitle = 255
 const toIssue = (
   value: unknown,
   { title_prefix: prefix = '', labels = [] }: NonNullable<OutputSettings['issue']>,
-  sender: OutputPlace['sender'],
   say: (why: string) => void,
 ): OutputAction | undefined => {
   const { title, body = '', ...rest } = { ...(value as Record<string, unknown>) }
@@ -161,7 +157,7 @@ const toIssue = (
   if (foreign.length > 0) say(`an issue has only title and body: ${listNames(foreign)}`)
   const words = toHarmlessTitle(toPlainLine(title), longestTitle - prefix.length)
   const given = words.startsWith(prefix.trimEnd()) ? words : `${prefix}${words}`
-  return { kind: 'issue', title: given, body: bodyFor[sender](body), labels }
+  return { kind: 'issue', title: given, body, labels }
 }
 
 const toNumber = (value: unknown): number[] => {

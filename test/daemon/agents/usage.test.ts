@@ -185,6 +185,18 @@ describe('what a chat completion used', () => {
     assert.deepEqual(readOpenAiUsage({ usage }, 'a-model'), { ...figures, model: 'a-model' })
   })
 
+  it('costs what OpenRouter says, and with a key of your own what the model costs beside it', () => {
+    const costs = (more: object) =>
+      readOpenAiUsage({ usage: { prompt_tokens: 5, completion_tokens: 2, ...more } }, 'm')?.costUsd
+    const upstream = { cost_details: { upstream_inference_cost: 0.5 } }
+    assert.equal(costs({ cost: 0.25 }), 0.25)
+    assert.equal(costs({ cost: 0.25, is_byok: false, ...upstream }), 0.25)
+    assert.equal(costs({ cost: 0.25, is_byok: true, ...upstream }), 0.75)
+    for (const unknown of [{}, { cost: 0 }, { cost: '1' }, { cost: { total_cost: 1 } }])
+      assert.equal(costs(unknown), undefined)
+    assert.equal(costs({ cost: 0.25, is_byok: true }), undefined)
+  })
+
   it('is not known where the server does not say it', () => {
     for (const document of [undefined, {}, { usage: null }, { usage: { prompt_tokens: -1 } }])
       assert.equal(readOpenAiUsage(document, 'a-model'), undefined)

@@ -96,6 +96,20 @@ describe('an approval in a chat', () => {
     await untilTrue(() => approvals.problems().length === 0)
   })
 
+  it('is not asked about while 500 answers wait already', async () => {
+    const full = await startTestMachine({ webhooks, keep: 600 })
+    const [, second] = Array.from({ length: 500 }, () =>
+      full.memory.events.add(new Date(), { kind: 'webhook', state: 'waiting' }),
+    )
+    const id = await full.accept('echo', 'hello')
+    const { state, code } = await full.untilOver(id)
+    assert.deepEqual([state, code], ['failed', 'queue-full'])
+    full.memory.events.update(second?.id ?? '', { state: 'declined' })
+    await full.untilState(await full.accept('echo', 'more'), 'waiting')
+    assert.equal(await full.answers(), '')
+    await full.stop()
+  })
+
   it('is refused to who is not named, from another message, and with a foreign id', async () => {
     const { buttons, eventId } = await question()
     const send = buttons[0]?.id

@@ -6,6 +6,7 @@ import {
   startAuthorizationServer,
 } from '../../support/providers/authorization-server.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'
+import { sendJson, startScriptedProvider } from '../../support/providers/scripted-provider.ts'
 import { send } from '../../support/servers/http.ts'
 import { storeLogin } from '../../support/providers/stored-login.ts'
 import { temporaryHome } from '../../support/temporary.ts'
@@ -26,15 +27,21 @@ describe('the dashboard', () => {
   const targets = panels.flatMap((panel) => panel.targets)
   let server: AuthorizationServer
   let daemon: RunningDaemon
+  let model: Awaited<ReturnType<typeof startScriptedProvider>>
   /** The names of the labels of each metric. */
   let exposed: ReadonlyMap<string, ReadonlySet<string>>
 
   before(async () => {
     server = await startAuthorizationServer()
+    model = await startScriptedProvider(() => ({
+      '/ask': (response) =>
+        sendJson(response, 200, { usage: { inputTokens: 300, outputTokens: 100, costUsd: 0.3 } }),
+    }))
     const home = await temporaryHome({
+      agents: `agents: { asks: { kind: http, url: "${model.origin}/ask", usage_path: usage } }`,
       gateway: `oauth: { callback_port: 0 }\nproviders: { ada: { issuer: '${server.issuer}', client_id: public } }\n`,
       webhooks:
-        "webhooks: [{ path: /a, agent: echo, prompt_template: x, deliver_to: 'file:answers.md' }]\n",
+        "webhooks: [{ path: /a, agent: asks, prompt_template: x, deliver_to: 'file:answers.md' }]\n",
     })
     await storeLogin(home, 'ada', await server.mint())
     daemon = await startDaemon({ home })
@@ -51,6 +58,7 @@ describe('the dashboard', () => {
   after(async () => {
     await daemon?.stop()
     await server?.close()
+    model?.close()
   })
 
   it('uses existing metrics and labels', () => {

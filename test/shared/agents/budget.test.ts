@@ -46,6 +46,9 @@ describe('a budget', () => {
     const budget = 'budget: { run: 0.5, day: 5, month: 2m tokens }'
     assert.deepEqual(problems(`  a: { kind: claude, ${budget} }`, `, ${budget}`), [])
     assert.deepEqual(problems('  a: { kind: opencode, budget: { day: 5 } }'), [])
+    const router = 'kind: openai, model: m, base_url: "https://openrouter.ai'
+    assert.deepEqual(problems(`  a: { ${router}/api/v1", budget: { day: 5 } }`), [])
+    assert.equal(problems(`  a: { ${router}.evil.example/v1", budget: { day: 5 } }`).length, 1)
     const http = `kind: http, url: "${url}", usage_path: usage`
     assert.deepEqual(problems(`  a: { ${http} }`, ', budget: { day: 5, month: 1m tokens }'), [])
     assert.deepEqual(problems('  a: { kind: codex, budget: { day: 2m tokens } }'), [])

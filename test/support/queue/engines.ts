@@ -35,6 +35,8 @@ export type TestMachineOptions = {
   readonly webhooks?: string
   /** That of a machine before. */
   readonly home?: Home
+  /** How many events are remembered. */
+  readonly keep?: number
 }
 
 /** Each run of `waits` ends when there is a file with the name in its prompt. */
@@ -58,6 +60,7 @@ export const startTestMachine = async ({
   lostAfter = '1m',
   webhooks = '[]',
   home: earlier,
+  keep = 200,
 }: TestMachineOptions = {}) => {
   const home = earlier ?? (await temporaryHome())
   await mkdir(home.run, { recursive: true, mode: 0o700 })
@@ -76,7 +79,7 @@ export const startTestMachine = async ({
     readYaml('webhooks.yaml', `webhooks: ${webhooks}`),
     env,
   )
-  const memory = createMemory(200)
+  const memory = createMemory(keep)
   const { events, kept, deliveries } = memory
   const current = (): Engine => engine
   const intake = createIntake(config.gateway.queue, { home, memory, current, log })

@@ -90,15 +90,16 @@ export const startChangeScene = async () => {
       { github: { api_url: `${apiOrigin}/api/v3` } },
       { tokens: { github: tokens, 'github@acme-doorward': tokens }, messages, env, homeFolder },
     )
-    const [result] = await test.deliver(
-      resolveTargets([to]),
-      makeReply(sceneText, { code, ...more }),
-    )
+    const targets = resolveTargets([to])
+    const reply = makeReply(sceneText, { code, ...more })
+    const [target] = targets
+    const shown = target && (await test.preview(target, reply))
+    const [result] = await test.deliver(targets, reply)
     for (const { head } of github.pulls) {
       const list = await served('branch', '--list', head, '--format=%(objectname)')
       if (list !== '') github.commits.set(head, list)
     }
-    return { result, messages, granted: test.granted, logged: test.logged }
+    return { result, shown, messages, granted: test.granted, logged: test.logged }
   }
   const served = async (...args: string[]) => server.git(`--git-dir=${server.folder}`, ...args)
   return {

@@ -5,7 +5,13 @@ import { Attempts } from '../../../daemon/delivery/changes/attempts.ts'
 import { PostedMessages } from '../../../daemon/delivery/targets/slack-posted.ts'
 import { parseTarget, withReads } from '../../../shared/targets/targets.ts'
 import type { AgentReply, ResolvedTarget } from '../../../daemon/delivery/sender.ts'
-import { type Deliver, type DeliverParts, createDeliver } from '../../../daemon/delivery/deliver.ts'
+import {
+  type Deliver,
+  type DeliverParts,
+  createDeliver,
+  createSenders,
+} from '../../../daemon/delivery/deliver.ts'
+import { createPreview, type Preview } from '../../../daemon/delivery/preview.ts'
 import { createCommentMarks, OwnMessages } from '../../../daemon/delivery/loop-guard.ts'
 import { createProgress } from '../../../daemon/delivery/message-parts.ts'
 import { runProcess } from '../../../daemon/agents/process.ts'
@@ -27,6 +33,7 @@ export const quickRules = {
 
 export type DeliverTest = {
   readonly deliver: Deliver
+  readonly preview: Preview
   /** What was asked of the broker. */
   readonly asked: { readonly provider: string; readonly asker: string; readonly renewed: boolean }[]
   /** What each token was asked for, as that of a bot is made. */
@@ -72,7 +79,7 @@ export const deliverWith = (
   }
   const lines: unknown[] = []
   const log = (...args: unknown[]) => void lines.push(args)
-  const deliver = createDeliver({
+  const parts: DeliverParts = {
     homeFolder,
     targets: settings,
     env,
@@ -86,8 +93,15 @@ export const deliverWith = (
     log: { debug: log, info: log, warn: log, error: log },
     rules,
     hasTray: () => true,
-  })
-  return { deliver, asked, granted, logged: () => JSON.stringify(lines) }
+  }
+  const preview = createPreview(createSenders(parts))
+  return {
+    deliver: createDeliver(parts),
+    preview,
+    asked,
+    granted,
+    logged: () => JSON.stringify(lines),
+  }
 }
 
 /** Targets as they are after the configuration was read and the event was put into them. */

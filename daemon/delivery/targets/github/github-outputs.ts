@@ -26,6 +26,7 @@ export const createGithubOutputs = (
   const comments = createGithub(api, marks)
   return {
     isIdempotent: true,
+    server: api.origin,
     send: async (message, attempt) => {
       const action = readAction(message)
       if (action.kind === 'comment')

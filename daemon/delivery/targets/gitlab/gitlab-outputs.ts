@@ -21,6 +21,7 @@ export const createGitlabOutputs = (
   const notes = createGitlab(apiUrl, token, marks)
   return {
     isIdempotent: true,
+    server: new URL(apiUrl).origin,
     needs: needsOf(token, ['api']),
     send: async (message, attempt) => {
       const action = readAction(message)

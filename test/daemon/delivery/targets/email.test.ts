@@ -32,6 +32,7 @@ const unquoted = (text: string): string =>
 
 describe('delivery by mail over SMTP', () => {
   let server: Awaited<ReturnType<typeof startMailServer>>
+  let shown: readonly string[]
   beforeEach(async () => {
     server = await startMailServer()
   })
@@ -43,11 +44,13 @@ describe('delivery by mail over SMTP', () => {
     target = 'email:jane@example.com',
     signal = new AbortController().signal,
   ) => {
-    const { deliver } = deliverWith(
+    const { deliver, preview } = deliverWith(
       { email: { smtp_url_env: 'SMTP', from: 'Doorward <me@example.com>' } },
       { env: { SMTP: url }, rules },
     )
-    const [result] = await deliver(resolveTargets([target]), makeReply(text), { signal })
+    const targets = resolveTargets([target])
+    shown = await Promise.all(targets.map(async (one) => preview(one, makeReply(text))))
+    const [result] = await deliver(targets, makeReply(text), { signal })
     return result
   }
   const rules = {
@@ -71,6 +74,11 @@ describe('delivery by mail over SMTP', () => {
     assert.equal(fields['from'], 'Doorward <me@example.com>')
     assert.equal(fields['to'], 'jane@example.com')
     assert.equal(fields['subject'], '/github: Done')
+    const body = unquoted(fields[''] ?? '').replaceAll('\r\n', '\n')
+    assert.deepEqual(
+      shown.map((text) => text.trimEnd()),
+      [`To: ${fields['to']}\nSubject: ${fields['subject']}\n\n${body}`.trimEnd()],
+    )
     assert.equal(fields['auto-submitted'], 'auto-generated')
     assert.match(fields['content-type'] ?? '', /^text\/plain; charset=utf-8/)
     assert.match(

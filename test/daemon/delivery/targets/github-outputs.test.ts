@@ -99,6 +99,17 @@ describe('the requests of an answer at GitHub', () => {
     ])
   })
 
+  it('keeps links of its own server and of the owner, and no others', async () => {
+    server = await startGithubServer()
+    const { origin } = server
+    const body = `See ${origin}/acme/door and https://docs.example.com/a, not https://evil.example`
+    const publish = { allowedLinks: ['docs.example.com'] }
+    await run([{ kind: 'comment', body: `${body} @ada` }], { publish })
+    const sent = body.replace('https://evil', 'https:\u200b//evil')
+    const posted = server.comments[0]?.body ?? ''
+    assert.ok(posted.includes(`${sent} @\u200bada`), posted)
+  })
+
   it('repeats nothing that arrived, and goes on where it failed', async () => {
     server = await startGithubServer()
     const taken = (kept: (fields: Readonly<Record<string, unknown>>) => void) =>

@@ -47,6 +47,7 @@ const secret = `whsec_${Buffer.from('a secret of 24 bytes, ok').toString('base64
 
 describe('delivery to a receiver of signed requests', () => {
   let server: TargetServer
+  let previewed: readonly string[]
   beforeEach(async () => {
     server = await startTargetServer((response) => void response.writeHead(204).end())
   })
@@ -60,10 +61,10 @@ describe('delivery to a receiver of signed requests', () => {
     const http = {
       archive: { url: `${server.origin}/take?a=1`, secret_env: 'HOOK_SECRET', headers },
     }
-    const [result] = await deliverWith({ http }, { env }).deliver(
-      resolveTargets(['http:archive']),
-      makeReply(text),
-    )
+    const { deliver, preview } = deliverWith({ http }, { env })
+    const targets = resolveTargets(['http:archive'])
+    previewed = await Promise.all(targets.map(async (target) => preview(target, makeReply(text))))
+    const [result] = await deliver(targets, makeReply(text))
     return result
   }
   const headersOf = (place: number) =>
@@ -78,6 +79,7 @@ describe('delivery to a receiver of signed requests', () => {
     })
     const [request] = server.requests
     assert.deepEqual([request?.method, request?.path], ['POST', '/take?a=1'])
+    assert.deepEqual(previewed, [request?.text])
     const verified = new Webhook(secret).verify(request?.text ?? '', headersOf(0))
     assert.deepEqual(verified, {
       type: 'agent.answered',

@@ -39,8 +39,12 @@ describe('a pull request with what an agent changed', () => {
 
   it('is opened from a branch of its own, with the answer as its text', async () => {
     const code = await change({ 'src/door.ts': 'fixed\n' })
-    const { result, messages } = await deliver(code)
+    const { result, messages, shown = '' } = await deliver(code)
     assert.deepEqual([result?.state, result?.detail], ['done', 'pull request #8'])
+    const [title, ...body] = shown.split('\n\ncommit: ')[0]?.split('\n\n') ?? []
+    assert.deepEqual([title, body.join('\n\n')], [github.pulls[0]?.title, github.pulls[0]?.body])
+    const tree = await served('rev-parse', `${branch}^{tree}`)
+    assert.match(shown, new RegExp(`src/door\\.ts +\\|[^]*tree ${tree}, on ${code.head}$`))
     assert.deepEqual(github.pulls, [
       {
         title: 'Fix the door',

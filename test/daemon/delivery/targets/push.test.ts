@@ -29,18 +29,21 @@ describe('a push to the branch of a pull request', () => {
     files: Parameters<ChangeScene['change']>[0] = { a: 'fixed\n' },
   ) => {
     const code = await scene.change(files, from)
-    const { result, messages, granted } = await scene.deliver(code, { to, ...more })
-    return { ...result, messages, granted }
+    const { result, ...rest } = await scene.deliver(code, { to, ...more })
+    return { ...result, ...rest }
   }
   const headOf = async (ref: string) => scene.served('rev-parse', ref)
 
   it('adds a commit to the head that the agent saw, and knows it as its own', async () => {
     const head = await openFrom(own)
-    const { state, detail, messages, granted } = await push(own)
+    const { state, detail, messages, granted, shown } = await push(own)
     const commit = await headOf(own)
     assert.deepEqual([state, detail], ['done', `commit ${commit.slice(0, 7)} on #7`])
     assert.equal(await headOf(`${own}^`), head)
     assert.equal(await scene.served('show', `${own}:a`), 'fixed')
+    // Its preview names the files, and the tree that was pushed.
+    const tree = await scene.served('rev-parse', `${own}^{tree}`)
+    assert.match(shown ?? '', new RegExp(`\\ba +\\|[^]*tree ${tree}, on ${head}$`))
     const synchronize = { action: 'synchronize', pull_request: { head: { sha: commit } } }
     assert.ok(messages.isOwnCommit(synchronize))
     assert.equal(scene.github.pulls.length, 0)
