@@ -10,17 +10,23 @@ import { readText, sendRequest } from '../../shared/client/transport.ts'
 /** Each throws the `DoorwardError` of the answer. */
 export type OwnApi = {
   readonly get: <Answer>(path: string) => Promise<Answer>
-  readonly post: <Answer>(path: string, body?: unknown) => Promise<Answer>
+  /** Waits half a minute for the answer, or as long as given. */
+  readonly post: <Answer>(path: string, body?: unknown, timeoutMs?: number) => Promise<Answer>
   readonly delete: <Answer>(path: string) => Promise<Answer>
 }
 
 /** The API at the address of this daemon, which nobody else can have while it listens there. */
 export const createOwnApi = (apiToken: string, url: () => string): OwnApi => {
   const agent = new Agent({ keepAlive: true, maxSockets: 8, timeout: 4000 })
-  const send = async <Answer>(method: string, path: string, body?: unknown): Promise<Answer> => {
+  const send = async <Answer>(
+    method: string,
+    path: string,
+    body?: unknown,
+    timeoutMs = 30_000,
+  ): Promise<Answer> => {
     const headers = { authorization: `Bearer ${apiToken}`, 'user-agent': 'doorward-page' }
     const to = new URL(path, url())
-    const response = await sendRequest(to, method, body, { agent }, { headers })
+    const response = await sendRequest(to, method, body, { agent }, { headers, timeoutMs })
     return parseResponse(
       response.statusCode ?? 0,
       await readText(response, maxAnswerBytes),
@@ -28,7 +34,7 @@ export const createOwnApi = (apiToken: string, url: () => string): OwnApi => {
   }
   return {
     get: async (path) => send('GET', path),
-    post: async (path, body) => send('POST', path, body),
+    post: async (path, body, timeoutMs) => send('POST', path, body, timeoutMs),
     delete: async (path) => send('DELETE', path),
   }
 }

@@ -1,5 +1,15 @@
 import type { View } from './view.ts'
 import { eventsView } from './events/events.ts'
+import { machinesView } from './machines.ts'
+import { problemsView } from './problems.ts'
+import { schedulesView } from './schedules.ts'
+import { sessionsView } from './sessions.ts'
 
 /** All views of the page. */
-export const views: readonly View[] = [eventsView]
+export const views: readonly View[] = [
+  eventsView,
+  schedulesView,
+  sessionsView,
+  machinesView,
+  problemsView,
+]

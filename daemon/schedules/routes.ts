@@ -1,5 +1,6 @@
 import type { Router } from '@koa/router'
 import { exactRouter } from '../http/body.ts'
+import { readText } from '../http/query.ts'
 import type { Scheduler } from './scheduler.ts'
 
 /** `GET /schedules`, and what the owner does with one. */
@@ -20,7 +21,7 @@ export const scheduleRoutes = (scheduler: Scheduler): Router => {
     ctx.body = scheduler.resume(nameOf(ctx.params))
   })
   router.delete('/schedules/missed', (ctx) => {
-    ctx.body = { skipped: scheduler.skipMissed() }
+    ctx.body = { skipped: scheduler.skipMissed(readText(ctx, 'name')) }
   })
   return router
 }

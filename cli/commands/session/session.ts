@@ -64,7 +64,7 @@ export const forgetSession = async (context: Context, words: readonly string[]):
   else terminal.print(`forgot ${forgotten.key}: the next event starts a new conversation`)
 }
 
-/** The conversation that `KEY` or `RULE KEY` names. Throws `session-not-found`. */
+/** The conversation that its id, `KEY` or `RULE KEY` names. Throws `session-not-found`. */
 export const findSession = async (
   client: Client,
   words: readonly string[],
@@ -73,7 +73,7 @@ export const findSession = async (
   const { sessions } = await client.get<SessionList>('/sessions')
   const found = sessions.filter(
     (session) =>
-      session.key === key &&
+      [session.key, session.id].includes(key) &&
       (rule === undefined || [session.rule, session.webhook, toRuleName(session)].includes(rule)),
   )
   const [first] = found
