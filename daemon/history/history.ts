@@ -18,7 +18,7 @@ import {
 
 type HistoryParts = {
   readonly folder: string
-  readonly events: Pick<EventStore, 'follow' | 'get' | 'plain' | 'list' | 'record'>
+  readonly events: Pick<EventStore, 'follow' | 'get' | 'list' | 'record'>
   readonly settings: () => { readonly keep: number; readonly contents: 'none' | 'sealed' }
   readonly key: HistoryKey
   /** The home has one writer: during a restart this process waits, and afterwards the other one writes. */
@@ -192,11 +192,11 @@ export class History {
     const batch = [...this.#waiting]
     const days = new Map<string, string[]>()
     for (const [id, { at, record: noted }] of batch) {
-      const record = events.plain(id) ?? noted
+      const record = events.record(id) ?? noted
       if (!isFinal(record.state)) continue
       const day = record.receivedAt.slice(0, 10)
       const lines = days.get(day) ?? []
-      lines.push(toLine(record, events.get(id) ?? {}, at, sealing))
+      lines.push(toLine(record, (sealing && events.get(id)) ?? {}, at, sealing))
       days.set(day, lines)
     }
     let isFull = false

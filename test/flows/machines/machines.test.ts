@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { readFile } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { type EventRecord, type Machine, statusSchema } from '../../../shared/api/api.ts'
 import { run } from '../../cli/support/cli.ts'
 import { type RunningDaemon, untilFinished } from '../../support/daemon/daemon.ts'
@@ -112,6 +113,27 @@ webhooks:
     )
     assert.deepEqual([state, result, promptSize, sandbox], ['done', 'hello', 5, undefined])
     assert.ok(machine)
+  })
+
+  it('have a history each: of what a machine received or ran, and forgets on its own', async () => {
+    const id = await accepted('/echo', 'history')
+    await untilFinished(receiver, id)
+    const isKept = async ({ client, home }: RunningDaemon) => {
+      // A list writes what waits.
+      await client.get('/events?since=1h')
+      const folder = join(home.root, 'history')
+      const names = await readdir(folder).catch(() => [])
+      const texts = await Promise.all(names.map((name) => readFile(join(folder, name), 'utf8')))
+      return texts.join('').includes(id)
+    }
+    const kept = async () => Promise.all([receiver, ...workers].map(isKept))
+    // A worker may learn a moment later that its answer has arrived.
+    while ((await kept()).filter(Boolean).length < 2)
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    await receiver.client.delete(`/events/${id}`)
+    const [atReceiver, ...atWorkers] = await kept()
+    assert.equal(atReceiver, false)
+    assert.equal(atWorkers.filter(Boolean).length, 1)
   })
 
   it('are shown by status, metrics, events and doctor', async () => {
