@@ -131,6 +131,20 @@ const addGroups = (
   if (all.includes('config')) addConfigCommands(config)
 }
 
+/** The views of the page. */
+const viewNames = [
+  'start',
+  'events',
+  'waiting',
+  'rules',
+  'schedules',
+  'sessions',
+  'logins',
+  'usage',
+  'machines',
+  'problems',
+] as const
+
 /** Adds the commands that belong to no group. */
 const addCommands = (program: Command): void => {
   program
@@ -138,6 +152,12 @@ const addCommands = (program: Command): void => {
     .description('start the tray: icon, menu and desktop notifications')
     .option('--wait', 'wait for a panel that shows tray icons without a limit (default: 15 s)')
     .action(run(async () => (await import('./commands/tray.ts')).startTray))
+  program
+    .command('open')
+    .description('open the page of doorward in the browser')
+    .addArgument(new Argument('[view]', 'one view of it').choices(viewNames))
+    .option('--no-browser', 'print a link that works once, for five minutes')
+    .action(run(async () => (await import('./commands/open.ts')).openPage))
   program
     .command('status')
     .description('show everything on one screen; exits with 3 if the daemon does not run')

@@ -130,6 +130,7 @@ say(
 )
 say()
 await showOneEvent(client, home)
+const page = await client.post('/ui/link', {}).catch(() => undefined)
 client.close()
 say()
 say(
@@ -141,5 +142,7 @@ printCommands([
   ['make your bot', 'npx doorward bot create github'],
   ['have it review', 'npx doorward webhook add github-review --agent claude'],
   ['open the tray', 'npx doorward tray'],
+  // Works once, for five minutes; a daemon of an earlier version has none.
+  ['open the page', page?.url ?? 'npx doorward open'],
 ])
 if (started) process.exitCode = await started.ended

@@ -28,7 +28,7 @@ export const menu = (view: View): Row[] => {
   const { daemon, own } = view
   const status = daemon.state === 'connected' ? daemon.status : undefined
   return [
-    { text: toLabel(statusLine(view)) },
+    statusRow(view),
     attentionRow(view),
     machinesRow(status),
     separator,
@@ -95,7 +95,13 @@ const daemonRow = ({ daemon, own }: View): Row => {
   return progressRow(own, 'Start daemon', 'Starting the daemon…', { do: 'start-daemon' })
 }
 
-/** The first row: what the daemon is doing. */
+/** The first row: what the daemon is doing; a click opens the page. */
+const statusRow = (view: View): Row => {
+  const text = toLabel(statusLine(view))
+  return view.daemon.state === 'connected' ? { text, action: { do: 'open-doorward' } } : { text }
+}
+
+/** The text of the first row. */
 export const statusLine = (view: View): string => {
   const { daemon } = view
   if (daemon.state === 'connecting') return 'Looking for the daemon…'

@@ -81,6 +81,8 @@ export type Action =
   | { readonly do: 'explain'; readonly title: string; readonly body: string }
   | {
       readonly do:
+        /** The page of doorward. */
+        | 'open-doorward'
         | 'open-logs'
         /** Deliveries that did not arrive. */
         | 'show-missed'
@@ -121,6 +123,7 @@ export const toActionKey = (action: Action): string => {
     case 'set-start-at-login':
     case 'open-configuration':
     case 'open-guide':
+    case 'open-doorward':
     case 'open-logs':
     case 'copy-diagnostics':
     case 'quit':

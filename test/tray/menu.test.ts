@@ -37,7 +37,7 @@ describe('menu', () => {
   /** The rows while all is well, but for those at these places. */
   const rowsBut = (others: Readonly<Record<number, string>> = {}): string[] =>
     [
-      'Ready · 0 webhooks · 127.0.0.1:18789',
+      'Ready · 0 webhooks · 127.0.0.1:18789 = open-doorward',
       '(hidden)',
       '(hidden)',
       '---',
@@ -64,7 +64,7 @@ describe('menu', () => {
         { notifications: false, startAtLogin: false },
       ),
       rowsBut({
-        0: 'Needs you · 0 webhooks · 127.0.0.1:18789',
+        0: 'Needs you · 0 webhooks · 127.0.0.1:18789 = open-doorward',
         1: '! Last run failed: /github, agent-timeout = show-event evt_1',
         7: '\u2003 Notifications = set-notifications true',
         8: '\u2003 Start at login = set-start-at-login true',

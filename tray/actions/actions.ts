@@ -12,7 +12,7 @@ import type { OwnState } from '../view.ts'
 import { runDaemon, toStartFailure, withDaemon } from './daemon.ts'
 import { copyDiagnostics } from './diagnostics.ts'
 import { logIn, logOut, type OpenLogin, openLogin } from './login.ts'
-import { decideMissed, openGuide, openPath, showEvent, showMissed } from './open.ts'
+import { decideMissed, openDoorward, openGuide, openPath, showEvent, showMissed } from './open.ts'
 
 type RunnerOptions = {
   readonly home: Home
@@ -132,6 +132,8 @@ export class ActionRunner {
       case 'open-page':
         if (isSafeToOpen(action.url) && (await openPath(action.url))) return
         return withDaemon(home, (client) => showEvent(client, action.id, show))
+      case 'open-doorward':
+        return withDaemon(home, (client) => openDoorward(client, show))
       case 'retry-event':
       case 'run-event-again': {
         const query = action.do === 'retry-event' ? '' : '?again=true'

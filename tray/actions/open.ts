@@ -75,6 +75,13 @@ const createLink = async (client: Client, path: string): Promise<string | undefi
   }
 }
 
+/** Opens the page of doorward. */
+export const openDoorward = async (client: Client, show: (note: Note) => void): Promise<void> => {
+  const { url } = await client.post<EventLink>('/ui/link', {})
+  if (isSafeToOpen(url) && (await openPath(url))) return
+  show({ subject: 'no browser opens here', body: toBody('Run in a terminal: doorward open') })
+}
+
 /** A sender is asked for each of them. */
 const limitMs = 5 * 60_000
 const mostShown = 5

@@ -177,6 +177,8 @@ const subjectFor = (action: Action): string => {
     case 'show-event':
     case 'open-page':
       return 'the event cannot be shown'
+    case 'open-doorward':
+      return 'the page was not opened'
     case 'retry-event':
     case 'run-event-again':
       return 'the event was not retried'

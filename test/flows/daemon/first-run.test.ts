@@ -29,7 +29,7 @@ const startOnce = async (
   const lastLine = new Promise<void>((resolve) => {
     child.stdout.on('data', (chunk: Buffer) => {
       output += chunk.toString()
-      if (/open the tray.*\n/.test(output)) resolve()
+      if (/open the page.*\n/.test(output)) resolve()
     })
   })
   child.stderr.on('data', (chunk: Buffer) => (output += chunk.toString()))
@@ -53,7 +53,8 @@ const waitForEnd = async (child: ReturnType<typeof spawnStart>) => {
 /** Replaces what differs from run to run by a name. */
 const normalize = (text: string): string =>
   text
-    .replace(/127\.0\.0\.1:\d+/, '127.0.0.1:PORT')
+    .replaceAll(/127\.0\.0\.1:\d+/g, '127.0.0.1:PORT')
+    .replace(/link\/\S{43}/, 'link/CODE')
     .replace(/home \S+/, 'home HOME')
     .replace(/evt_[0-9a-f]+/, 'EVENT')
     .replace(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/, 'DELIVERY')
