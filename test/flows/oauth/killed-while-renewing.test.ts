@@ -37,7 +37,7 @@ const steps: readonly Step[] = [
 ]
 
 /** So many at each step. */
-const rounds = steps.length * (isLong ? 60 : 4)
+const rounds = steps.length * (isLong ? 60 : 2)
 
 /** Which step of a refresh a change in the folder of tokens is. */
 const fileStepOf = (name: string): FileStep | undefined => {

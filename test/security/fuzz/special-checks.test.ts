@@ -29,13 +29,9 @@ type Sender = {
   readonly sent: Sent
   /** What the signature covers or is. */
   readonly covered: readonly string[]
-  /** How many forged requests are tried. */
-  readonly runs?: number
 }
 
 type KeyPair = { readonly publicKey: KeyObject; readonly privateKey: KeyObject }
-
-const manyRuns = 10_000
 
 const discord = generateKeyPairSync('ed25519')
 const sendgrid = generateKeyPairSync('ec', { namedCurve: 'P-256' })
@@ -146,7 +142,6 @@ const senders = (): Readonly<Record<string, Sender>> => {
       verifier: byKeyPair(algorithm, publicKey),
       sent: withHeaders({ 'x-sig': signature, 'x-time': time }),
       covered: [signature, time, body],
-      runs: manyRuns,
     }
   }
   return {
@@ -161,7 +156,6 @@ const senders = (): Readonly<Record<string, Sender>> => {
       remoteKey: rsa.publicKey,
       sent: withHeaders({ authorization: `Bearer ${oidc}` }),
       covered: [oidc],
-      runs: manyRuns,
     },
     paypal: {
       verifier: of('paypal', '', { audience: 'WH1' }),
@@ -173,14 +167,12 @@ const senders = (): Readonly<Record<string, Sender>> => {
         'paypal-transmission-sig': paypal,
       }),
       covered: [paypal, 'tx-1', iso, body],
-      runs: manyRuns,
     },
     plaid: {
       verifier: of('plaid', 'secret-of-the-api', { account: 'client-1' }),
       remoteKey: sendgrid.publicKey,
       sent: withHeaders({ 'plaid-verification': plaidJwt }),
       covered: [plaidJwt, body],
-      runs: manyRuns,
     },
     adyen: {
       verifier: of('adyen', adyenKey),
@@ -189,7 +181,6 @@ const senders = (): Readonly<Record<string, Sender>> => {
         { body: JSON.stringify({ notificationItems: [{ NotificationRequestItem: adyenItem }] }) },
       ),
       covered: [adyenMac, 'psp1', '"Shop"', 'order-1', '1130', 'EUR', 'AUTHORISATION', '"true"'],
-      runs: manyRuns,
     },
     discord: {
       verifier: of('discord', ed.toString('hex')),
@@ -292,26 +283,16 @@ describe('a sender that proves itself in a way of its own', () => {
   for (const [name, sender] of Object.entries(senders())) {
     it(`${name} is accepted as it is`, async () => assert.ok(await isAccepted(sender, sender.sent)))
 
-    holds(
-      `${name} is refused after a change of any one bit that is covered`,
-      sender.runs ?? 1000,
-      fc.asyncProperty(
-        fc.nat(sender.covered.length - 1),
-        fc.nat(),
-        fc.nat(6),
-        async (which, place, bit) => {
-          const from = sender.covered[which] ?? ''
-          const at = place % from.length
-          const flipped = String.fromCharCode(from.charCodeAt(at) ^ (1 << bit))
-          const changed = from.slice(0, at) + flipped + from.slice(at + 1)
-          assert.equal(
-            await isAccepted(sender, replaceIn(sender.sent, from, changed)),
-            false,
-            changed,
-          )
-        },
-      ),
-    )
+    it(`${name} is refused after a change of any one bit that is covered`, async () => {
+      for (const from of sender.covered)
+        for (const at of from.split('').keys())
+          for (let bit = 0; bit < 7; bit += 1) {
+            const flipped = String.fromCharCode(from.charCodeAt(at) ^ (1 << bit))
+            const changed = from.slice(0, at) + flipped + from.slice(at + 1)
+            const forged = replaceIn(sender.sent, from, changed)
+            assert.equal(await isAccepted(sender, forged), false, changed)
+          }
+    })
 
     holds(
       `${name} is never accepted for any other text in place of what is covered`,

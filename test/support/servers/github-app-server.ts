@@ -90,15 +90,24 @@ const toSlug = (name: string): string =>
     .replaceAll(/[^a-z0-9]+/g, '-')
     .replaceAll(/^-|-$/g, '')
 
-const makeKey = (): string =>
+const generateKey = (): string =>
   generateKeyPairSync('rsa', {
     modulusLength: 2048,
     privateKeyEncoding: { type: 'pkcs1', format: 'pem' },
     publicKeyEncoding: { type: 'spki', format: 'pem' },
   }).privateKey
 
+/** Shared by all servers of a process: a key of RSA takes a third of a second. */
+const keys: string[] = []
+
 export const startGithubAppServer = async (): Promise<GithubAppServer> => {
   const apps: StandInApp[] = []
+  let keysTaken = 0
+  /** No two apps of one server have the same. */
+  const takeKey = (): string => {
+    keysTaken += 1
+    return (keys[keysTaken - 1] ??= generateKey())
+  }
   const installations: StandInInstallation[] = []
   const minted: Minted[] = []
   const checks = new StandInChecks()
@@ -138,7 +147,7 @@ export const startGithubAppServer = async (): Promise<GithubAppServer> => {
       name: shown,
       owner: org ?? 'octocat',
       clientId: `Iv23li${randomBytes(7).toString('hex')}`,
-      pem: makeKey(),
+      pem: takeKey(),
       permissions: default_permissions,
       events: default_events,
       hook: { url: hook_attributes?.url ?? '', secret: randomBytes(20).toString('hex') },
@@ -376,7 +385,7 @@ export const startGithubAppServer = async (): Promise<GithubAppServer> => {
     },
     deleteApp: (slug) => void apps.splice(apps.indexOf(findApp(slug)), 1),
     newKey: (slug) => {
-      const pem = makeKey()
+      const pem = takeKey()
       findApp(slug).keys = [pem]
       return pem
     },
