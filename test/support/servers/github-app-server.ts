@@ -97,17 +97,19 @@ const generateKey = (): string =>
     publicKeyEncoding: { type: 'spki', format: 'pem' },
   }).privateKey
 
-/** Shared by all servers of a process: a key of RSA takes a third of a second. */
+/** A few for all apps in turn, as a key of RSA takes a third of a second. */
 const keys: string[] = []
+let keysTaken = 0
+
+/** The next one that is none of these. */
+const takeKey = (not: readonly string[] = []): string => {
+  keysTaken += 1
+  const key = (keys[keysTaken % 6] ??= generateKey())
+  return not.includes(key) ? takeKey(not) : key
+}
 
 export const startGithubAppServer = async (): Promise<GithubAppServer> => {
   const apps: StandInApp[] = []
-  let keysTaken = 0
-  /** No two apps of one server have the same. */
-  const takeKey = (): string => {
-    keysTaken += 1
-    return (keys[keysTaken - 1] ??= generateKey())
-  }
   const installations: StandInInstallation[] = []
   const minted: Minted[] = []
   const checks = new StandInChecks()
@@ -385,8 +387,9 @@ export const startGithubAppServer = async (): Promise<GithubAppServer> => {
     },
     deleteApp: (slug) => void apps.splice(apps.indexOf(findApp(slug)), 1),
     newKey: (slug) => {
-      const pem = takeKey()
-      findApp(slug).keys = [pem]
+      const app = findApp(slug)
+      const pem = takeKey([app.pem, ...app.keys])
+      app.keys = [pem]
       return pem
     },
     happen: async (slug, event, payload) => {
