@@ -13,6 +13,9 @@ export const groupNames = [
 ] as const
 export type GroupName = (typeof groupNames)[number]
 
+/** Half of the time is that of these. */
+const longGroups: readonly GroupName[] = ['pace', 'workspace', 'growth']
+
 export type Options = {
   /** Under a minute, for CI: one round of the rows that matter most. */
   readonly isShort: boolean
@@ -37,7 +40,7 @@ export const readOptions = (args: string[]): Options => {
     },
   })
   const isShort = values.short
-  const only = values.only ?? groupNames.filter((name) => !isShort || name !== 'growth')
+  const only = values.only ?? groupNames.filter((name) => !isShort || !longGroups.includes(name))
   const groups = groupNames.filter((name) => only.includes(name))
   const unknown = only.filter((name) => !(groupNames as readonly string[]).includes(name))
   if (unknown.length > 0)
