@@ -215,12 +215,20 @@ const toQuestion = (events: EventStore, record: EventRecord, kind: ChatKind): st
   const { targets = [] } = events.get(record.id) ?? {}
   // The address of an incoming webhook is a secret.
   const names = targets.map(({ target }) => (target.includes('://') ? 'a webhook' : target))
-  const preview = targets.find((target) => target.preview)?.preview ?? record.resultPreview ?? ''
-  const cut = preview.length > shownCharacters ? `${preview.slice(0, shownCharacters)}…` : preview
+  const [preview = record.resultPreview ?? '', ...others] = targets.flatMap(
+    (target) => target.preview || [],
+  )
+  const isCut = preview.length > shownCharacters
+  const hidden = [
+    ...(isCut ? [`${preview.length - shownCharacters} more characters`] : []),
+    ...(others.length > 0 ? [`the texts of ${others.length} more targets`] : []),
+  ]
+  // Before the answer, which may say anything.
+  const more = hidden.length > 0 ? ` Not shown here: ${hidden.join(', and ')}.` : ''
   const lines = [
     toBoldLine(describeWhat(record)),
-    `Send this to ${toPlainLine(names.join(', '))}? (${record.id})`,
-    cut,
+    `Send this to ${toPlainLine(names.join(', '))}? (${record.id})${more}`,
+    isCut ? `${preview.slice(0, shownCharacters)}…` : preview,
   ]
   return toParts({ kind }, lines.join('\n\n'))[0] ?? ''
 }

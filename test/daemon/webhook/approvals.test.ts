@@ -110,6 +110,13 @@ describe('an approval in a chat', () => {
     await full.stop()
   })
 
+  it('says how much of it is not shown', async () => {
+    const id = await machine.accept('echo', 'x'.repeat(4000))
+    await machine.untilState(id, 'waiting')
+    await untilTrue(() => asked.length > 0)
+    assert.match(asked[0]?.text ?? '', /\? \(evt_\w+\) Not shown here: \d{4} more characters\./)
+  })
+
   it('is refused to who is not named, from another message, and with a foreign id', async () => {
     const { buttons, eventId } = await question()
     const send = buttons[0]?.id
@@ -168,6 +175,24 @@ describe('an answer that waits for an approval, with NATS', () => {
   after(async () => {
     await Promise.all(machines.splice(0).map(async (machine) => machine.stop()))
     await broker.stop()
+  })
+
+  it('does not leave the worker with a secret that only the worker holds', async () => {
+    const receiver = await start('receiver')
+    const value = 'a-token-of-the-worker-4711'
+    const worker = await start('worker', {
+      held: [{ kind: 'login-token', name: 'login github', value }],
+    })
+    const id = await receiver.accept('echo', `it is ${Buffer.from(value).toString('hex')}`)
+    const { state, code } = await receiver.untilOver(id)
+    assert.deepEqual([state, code], ['failed', 'answer-has-secret'])
+    const { result = '', resultPreview = '' } = receiver.memory.events.get(id) ?? {}
+    assert.doesNotMatch(`${result}${resultPreview}`, new RegExp(Buffer.from(value).toString('hex')))
+    assert.equal(await receiver.answers(), '')
+    for (const machine of [worker, receiver]) {
+      machines.splice(machines.indexOf(machine), 1)
+      await machine.stop()
+    }
   })
 
   it('is asked about again after a crash, and delivered once', async () => {

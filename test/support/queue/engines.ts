@@ -15,6 +15,7 @@ import { createMemory } from '../../../daemon/state.ts'
 import { createEngine, type Engine } from '../../../daemon/webhook/engine.ts'
 import type { AcceptedEvent } from '../../../daemon/webhook/events/accepted-event.ts'
 import { Workspaces } from '../../../daemon/workspace/workspaces.ts'
+import type { HeldSecret } from '../../../daemon/delivery/secrets/held.ts'
 import { temporaryHome } from '../temporary.ts'
 
 /** What one process of a daemon has for events, with real agents and files as targets. */
@@ -37,6 +38,8 @@ export type TestMachineOptions = {
   readonly home?: Home
   /** How many events are remembered. */
   readonly keep?: number
+  /** The tokens of its logins. */
+  readonly held?: readonly HeldSecret[]
 }
 
 /** Each run of `waits` ends when there is a file with the name in its prompt. */
@@ -61,6 +64,7 @@ export const startTestMachine = async ({
   webhooks = '[]',
   home: earlier,
   keep = 200,
+  held = [],
 }: TestMachineOptions = {}) => {
   const home = earlier ?? (await temporaryHome())
   await mkdir(home.run, { recursive: true, mode: 0o700 })
@@ -91,7 +95,7 @@ export const startTestMachine = async ({
     home,
     queue,
     access,
-    held: async () => [],
+    held: async () => held,
     run,
     workspaces: new Workspaces({ home, run, access }),
     marks: createCommentMarks('token'),
