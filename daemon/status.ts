@@ -68,6 +68,7 @@ export const buildStatus = async (parts: StatusParts): Promise<Status> => {
   const publicUrl = daemonFile.publicUrl()
   const { program, state, arrivedAt, problems } = parts.tunnel.status()
   const sources = parts.sources.list()
+  const schedules = parts.scheduler.list()
   const lastRun = events.lastRun()
   const approvals = parts.approvals.list()
   const { day: today } = parts.memory.usage.spent({})
@@ -88,6 +89,7 @@ export const buildStatus = async (parts: StatusParts): Promise<Status> => {
     tokens,
     webhooks: listWebhooks(parts),
     ...(sources.length > 0 && { sources }),
+    ...(schedules.length > 0 && { schedules }),
     events: events.list({ limit: 10, kind: 'webhook' }),
     failures: events.failures(3),
     ...(lastRun && { lastRun }),

@@ -1,4 +1,5 @@
 import type { EventRecord, Machine, ProviderSummary, Status } from '../shared/api/api.ts'
+import type { ScheduleSummary } from '../shared/api/schedules.ts'
 import { findTokenFileProblem } from '../shared/client/discovery.ts'
 import { type Action, toActionKey, type OwnState, type View, newestFirst } from './view.ts'
 import { toLabel, maxLabelLength } from './text.ts'
@@ -17,13 +18,13 @@ export type Row = {
 
 /*
  * The tree of a running menu cannot grow, and on Linux a row that appears in an open submenu breaks its
- * layout. So every view has the same rows and changes only their text. When there are more providers
- * than account rows, the tray program is restarted with a larger menu.
+ * layout. So every view has the same rows and changes only their text. When there are more providers or
+ * schedules than rows for them, the tray program is restarted with a larger menu.
  */
 const recentRows = 10
 const separator: Row = { text: '', separator: true }
 
-/** The whole menu for a view; its shape depends on `accountRows` alone. */
+/** The whole menu for a view; its shape depends on `accountRows` and `scheduleRows` alone. */
 export const menu = (view: View): Row[] => {
   const { daemon, own } = view
   const status = daemon.state === 'connected' ? daemon.status : undefined
@@ -34,6 +35,7 @@ export const menu = (view: View): Row[] => {
     separator,
     { text: 'Accounts', rows: accounts(view, status) },
     { text: 'Recent events', rows: recent(view, status) },
+    ...(view.scheduleRows > 0 ? [{ text: 'Schedules', rows: schedules(view, status) }] : []),
     separator,
     {
       text: toggleText('Notifications', own.notifications),
@@ -191,6 +193,33 @@ const marks: Readonly<Record<EventRecord['state'], string>> = {
   duplicate: '–',
   declined: '–',
   expired: '!',
+}
+
+/** The state of the last run, and when the next one is due; a click runs it now. */
+const schedules = (view: View, status: Status | undefined): Row[] => {
+  const { scheduleRows, own } = view
+  const rows = (status?.schedules ?? []).slice(0, scheduleRows).map((schedule): Row => {
+    const { name, lastState, enabled } = schedule
+    const action: Action = { do: 'run-schedule', name }
+    const what = `${marks[lastState ?? 'accepted']} ${name} · ${describeNext(schedule, view)}`
+    if (!enabled) return { text: toLabel(what) }
+    return own.inProgress.has(toActionKey(action))
+      ? { text: withSuffix(what, ': one moment') }
+      : { text: withSuffix(what, ': Run now'), action }
+  })
+  return padded(rows, scheduleRows)
+}
+
+const describeNext = (schedule: ScheduleSummary, view: View): string => {
+  const { enabled, missed, paused, nextRuns } = schedule
+  const [next] = nextRuns
+  if (!enabled) return 'off'
+  if (missed) return `${missed.count} missed`
+  if (paused) return 'paused'
+  if (next === undefined) return 'over'
+  const day = formatTime(next, view)
+  const clock = formatTime(next, { ...view, now: Date.parse(next) })
+  return day === clock ? clock : `${day} ${clock}`
 }
 
 const eventLine = (event: EventRecord, view: View): string =>

@@ -8,6 +8,7 @@ import type {
   TokenSummary,
   WebhookSummary,
 } from '../shared/api/api.ts'
+import type { ScheduleSummary } from '../shared/api/schedules.ts'
 import { eventStates, stages } from '../shared/event-states.ts'
 
 /*
@@ -215,6 +216,22 @@ const parseWebhook = object<WebhookSummary>(['path'], {
   lastEventAt: or<string | null>(time, null),
 })
 
+const parseSchedule = object<ScheduleSummary>(['name'], {
+  name,
+  agent: or(text, ''),
+  timezone: or(text, ''),
+  nextRuns: list(time, 3),
+  paused: or(boolean, false),
+  enabled: or(boolean, true),
+  lastRunAt: or<string | null>(time, null),
+  lastState: oneOf(eventStates),
+  deliverTo: list(text, 100),
+  missed: object<NonNullable<ScheduleSummary['missed']>>(['newestAt'], {
+    count,
+    newestAt: time,
+  }),
+})
+
 const parseProblem = object<StatusProblem>(['code', 'detail'], {
   code: text,
   detail: text,
@@ -267,6 +284,7 @@ export const readStatus = object<Status>(['version', 'queue'], {
   providers: list(parseProvider, 200),
   tokens: list(parseToken, 200),
   webhooks: list(parseWebhook, 2000),
+  schedules: listIfAny(parseSchedule, 100),
   events: list(parseEvent, 100),
   approvals: listIfAny(parseEvent, 100),
   lastRun: parseEvent,

@@ -33,7 +33,7 @@ import { nodeNotifier } from './notifications/node-notifier.ts'
 import { Notifier } from './notifications/notifier.ts'
 import { crashNote, startFailureNote } from './notifications/state-notes.ts'
 import { readSettings, type Settings } from './settings.ts'
-import { minAccountRows } from './view.ts'
+import { maxScheduleRows, minAccountRows } from './view.ts'
 
 /*
  * The tray from start to exit: show an icon, follow the daemon, and build the whole menu again after
@@ -66,6 +66,7 @@ class Tray {
   #daemon: DaemonState = initialDaemonState
   #isConnected = false
   #accountRows = minAccountRows
+  #scheduleRows = 0
 
   constructor(home: Home, settings: Settings) {
     this.#home = home
@@ -137,6 +138,8 @@ class Tray {
   #onStatus(status: Status): void {
     this.#isConnected = true
     this.#accountRows = Math.max(this.#accountRows, status.providers.length)
+    const schedules = Math.min(status.schedules?.length ?? 0, maxScheduleRows)
+    this.#scheduleRows = Math.max(this.#scheduleRows, schedules)
     this.#announcer.status(status)
     this.#setDaemon(afterStatus(status, momentNow()))
   }
@@ -184,6 +187,7 @@ class Tray {
       utcOffset: -new Date(now).getTimezoneOffset(),
       own: { ...this.#actions.ownState, ...(trouble ? { trouble } : {}) },
       accountRows: this.#accountRows,
+      scheduleRows: this.#scheduleRows,
     }
     const steadyNow = performance.now()
     const shown = steadyIcon(this.#shownIcon, getIconName(view), steadyNow)

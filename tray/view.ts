@@ -20,6 +20,8 @@ export type View = {
   readonly utcOffset: number
   /** How many rows the menu has for accounts; never decreases, as a running menu cannot lose rows. */
   readonly accountRows: number
+  /** The same for schedules; without one there is no menu of them. */
+  readonly scheduleRows: number
   readonly own: OwnState
 }
 
@@ -42,6 +44,9 @@ export type WaitingLogin = { readonly userCode?: string }
 /** Account rows at the start: three providers are built in, and few people add as many. */
 export const minAccountRows = 6
 
+/** More schedules have no row: doorward schedule list shows all. */
+export const maxScheduleRows = 12
+
 export const initialOwnState: OwnState = {
   notifications: true,
   logins: new Map(),
@@ -63,6 +68,7 @@ export type ConfigFile =
 export type Action =
   | { readonly do: 'login' | 'logout'; readonly provider: string }
   | { readonly do: 'show-event' | 'retry-event' | 'run-event-again'; readonly id: string }
+  | { readonly do: 'run-schedule'; readonly name: string }
   /** Answers for an event that waits for an approval. */
   | {
       readonly do: 'approve-event' | 'reject-event'
@@ -108,6 +114,8 @@ export const toActionKey = (action: Action): string => {
     case 'retry-event':
     case 'run-event-again':
       return `${action.do} ${action.id}`
+    case 'run-schedule':
+      return `${action.do} ${action.name}`
     case 'restart-daemon':
     case 'start-daemon':
       return 'daemon'

@@ -140,7 +140,12 @@ export class Scheduler {
   }
 
   #describe(schedule: Schedule): ScheduleSummary {
-    return describeSchedule(schedule, this.#stateOf(schedule), this.#now())
+    const { path } = schedule.webhook
+    const [last] = this.#services.events.list({ limit: 1, webhook: path })
+    return {
+      ...describeSchedule(schedule, this.#stateOf(schedule), this.#now()),
+      ...(last && { lastState: last.state }),
+    }
   }
 
   #isServing(): boolean {

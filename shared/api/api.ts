@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { machineRole } from '../config/values.ts'
 import { eventStates, stages } from '../event-states.ts'
 import { providerSummarySchema, tokenSummarySchema } from './logins.ts'
+import { scheduleSchema } from './schedules.ts'
 import { eventSessionSchema } from './sessions.ts'
 import { usageSchema, usageSumSchema } from './usage.ts'
 
@@ -384,6 +385,7 @@ export const statusSchema = z.strictObject({
   tokens: z.array(tokenSummarySchema),
   webhooks: z.array(webhookSummarySchema),
   sources: z.array(sourceSummarySchema).optional(),
+  schedules: z.array(scheduleSchema).optional(),
   events: z.array(eventSchema),
   /** The last three that failed or were dropped, regardless of later events. */
   failures: z.array(eventSchema).optional(),

@@ -1,8 +1,9 @@
 import { z } from 'zod'
+import { eventStates } from '../event-states.ts'
 
 /* Schedules, in the local API. */
 
-const scheduleSchema = z.strictObject({
+export const scheduleSchema = z.strictObject({
   name: z.string(),
   agent: z.string(),
   /** A name of the IANA database. */
@@ -12,6 +13,8 @@ const scheduleSchema = z.strictObject({
   paused: z.boolean(),
   enabled: z.boolean(),
   lastRunAt: z.iso.datetime().nullable(),
+  /** The state of its newest event, while that is known. */
+  lastState: z.enum(eventStates).optional(),
   deliverTo: z.array(z.string()),
   /** They wait for their owner, with `missed: ask`. */
   missed: z.strictObject({ count: z.int(), newestAt: z.iso.datetime() }).optional(),

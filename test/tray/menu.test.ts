@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import type { EventRecord, TokenSummary } from '../../shared/api/api.ts'
+import type { ScheduleSummary } from '../../shared/api/schedules.ts'
 import { type Row, menu, statusLine } from '../../tray/menu.ts'
 import { findStatusAttention } from '../../tray/attention.ts'
 import { type View, initialOwnState } from '../../tray/view.ts'
@@ -263,6 +264,42 @@ describe('menu', () => {
       names.map((name) => `○ ${name.toUpperCase()}: Log in… = login ${name}`),
     )
     assert.deepEqual(shapeOf(menu({ ...unreachable, accountRows: 12 })), shapeOf(menu(view)))
+  })
+
+  it('has the schedules where there are some: the last run, the next, and a click for now', () => {
+    const schedule = (name: string, more: Partial<ScheduleSummary> = {}): ScheduleSummary => ({
+      name,
+      agent: 'echo',
+      timezone: 'Europe/Berlin',
+      nextRuns: ['2026-01-02T15:30:00.000Z'],
+      paused: false,
+      enabled: true,
+      lastRunAt: null,
+      deliverTo: [],
+      ...more,
+    })
+    const schedules = [
+      schedule('digest', { lastState: 'done' }),
+      schedule('weekly', { lastState: 'failed', nextRuns: ['2026-01-05T08:00:00.000Z'] }),
+      schedule('held', { paused: true, nextRuns: [] }),
+      schedule('asked', { missed: { count: 2, newestAt: '2026-01-02T08:00:00.000Z' } }),
+      schedule('once', { nextRuns: [] }),
+      schedule('none', { enabled: false, nextRuns: [] }),
+      schedule('busy'),
+    ]
+    const inProgress = new Set(['run-schedule busy'])
+    const view = { ...connected({ schedules }, { inProgress }), scheduleRows: 7 }
+    assert.deepEqual(rowsUnder(view, 'Schedules').map(written), [
+      '✓ digest · 16:30: Run now = run-schedule digest',
+      '! weekly · 01-05 09:00: Run now = run-schedule weekly',
+      '○ held · paused: Run now = run-schedule held',
+      '○ asked · 2 missed: Run now = run-schedule asked',
+      '○ once · over: Run now = run-schedule once',
+      '○ none · off',
+      '○ busy · 16:30: one moment',
+    ])
+    assert.deepEqual(shapeOf(menu({ ...unreachable, scheduleRows: 7 })), shapeOf(menu(view)))
+    assert.deepEqual(rowsUnder(connected(), 'Schedules'), [])
   })
 
   it('makes every row fit on one line of 80 characters', () => {

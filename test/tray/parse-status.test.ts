@@ -79,6 +79,20 @@ const full = statusWith({
       resultPreview: 'text',
     }),
   ],
+  schedules: [
+    {
+      name: 'morning',
+      agent: 'echo',
+      timezone: 'Europe/Berlin',
+      nextRuns: ['2026-01-03T08:00:00.000Z'],
+      paused: false,
+      enabled: true,
+      lastRunAt: '2026-01-02T08:00:00.000Z',
+      lastState: 'done',
+      deliverTo: ['log'],
+      missed: { count: 2, newestAt: '2026-01-02T08:00:00.000Z' },
+    },
+  ],
   lastRun: eventWith(),
   problems: [{ code: 'c', detail: 'd', hint: 'h', about: { provider: 'p', file: '.env' } }],
 })

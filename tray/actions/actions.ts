@@ -150,6 +150,10 @@ export class ActionRunner {
           client.post(`/events/${encodeURIComponent(action.id)}/${answer}`, body),
         )
       }
+      case 'run-schedule':
+        return withDaemon(home, (client) =>
+          client.post(`/schedules/${encodeURIComponent(action.name)}/run`),
+        )
       case 'show-missed':
         return withDaemon(home, (client) => showMissed(client, show))
       case 'run-missed':

@@ -182,6 +182,8 @@ const subjectFor = (action: Action): string => {
     case 'retry-event':
     case 'run-event-again':
       return 'the event was not retried'
+    case 'run-schedule':
+      return `schedule ${action.name} was not run`
     case 'approve-event':
     case 'reject-event':
       return 'your answer does not count'

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { Status } from '../../../shared/api/api.ts'
 import type { ScheduleRun } from '../../../shared/api/schedules.ts'
 import { schedulesSchema } from '../../../shared/api/schedules.ts'
 import { run } from '../../cli/support/cli.ts'
@@ -73,6 +74,9 @@ describe('schedules', () => {
     )
     const { status } = await fetch(`${daemon.url}/schedule:soon`, { method: 'POST', body: '{}' })
     assert.equal(status, 404)
+    const { schedules } = await daemon.client.get<Status>('/status')
+    const soon = schedules?.find(({ name }) => name === 'soon')
+    assert.ok(['delivering', 'done'].includes(soon?.lastState ?? ''), soon?.lastState)
     const sent = await cli('webhook', 'send', 'soon', '--sample', 'github:push')
     assert.match(sent.stderr, /"soon" is a schedule[^]*doorward schedule run soon/)
   })

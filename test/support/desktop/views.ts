@@ -11,6 +11,7 @@ const at = {
   now: Date.parse('2026-01-02T13:00:00Z'),
   utcOffset: 60,
   accountRows: 6,
+  scheduleRows: 0,
   own: initialOwnState,
 }
 /** The view of a daemon that answers with this status. */
