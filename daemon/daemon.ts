@@ -7,16 +7,15 @@ import { moveHooks } from './bots/deliveries.ts'
 import { CatchUp } from './catch-up/catch-up.ts'
 import { readConfig } from './config/live-config.ts'
 import { watchHomeRemoved } from './daemon-file.ts'
-import { createEventLinks } from './event-page/links.ts'
-import { type EventControls, linkRoutes, serveEventPage } from './event-page/routes.ts'
-import { pageLinkRoutes, servePage } from './page/page.ts'
+import { pageLinkRoutes } from './page/link.ts'
+import { servePage } from './page/page.ts'
 import { createGuard } from './http/guard.ts'
 import { type Apps, type Place } from './http/server.ts'
 import type { TokenRecord } from './oauth/tokens/token-record.ts'
 import type { Predecessor } from './restart/new-process.ts'
 import { Restarter } from './restart/old-process.ts'
 import { checkRoutes } from './checks.ts'
-import { apiRoutes } from './routes.ts'
+import { type EventControls, apiRoutes } from './routes.ts'
 import { scheduleRoutes } from './schedules/routes.ts'
 import { Scheduler } from './schedules/scheduler.ts'
 import { Shutdown } from './shutdown.ts'
@@ -173,10 +172,7 @@ type Control = {
   readonly shutdown: Shutdown
 }
 
-/**
- * What answers at the listeners. Each call makes new handlers, for the logins that `Leadership` has then;
- * links to event pages that were made before are no longer valid.
- */
+/** What answers at the listeners. Each call makes new handlers, for the logins that `Leadership` has then. */
 const createRequestHandlers = (
   services: Services,
   { apiToken, catchUp, scheduler, sources, hooks, tunnel, restarter, shutdown }: Control,
@@ -197,17 +193,13 @@ const createRequestHandlers = (
     const serveWebhook = serveWebhooks(live.current, parts, { log, answered })
     const oauth = leadership.oauth()
     const status = { ...services, oauth, catchUp, scheduler, sources, tunnel, shutdown }
-    const links = createEventLinks()
     const url = services.daemonFile.url
     const app = createApp({
       apiToken,
       guard: createGuard(apiToken, port),
       log,
       serveWebhook,
-      pages: [
-        serveEventPage({ ...controls, port, events, links, log }),
-        servePage({ apiToken, port, url, browsers: memory.browsers, stream, log }),
-      ],
+      pages: [servePage({ apiToken, port, url, browsers: memory.browsers, stream, log })],
       succession,
       // Each is tried in turn: a token is what programs ask for most.
       routers: [
@@ -229,8 +221,7 @@ const createRequestHandlers = (
         }),
         scheduleRoutes(scheduler),
         checkRoutes({ ...status, hooks }),
-        linkRoutes(events, links, url),
-        pageLinkRoutes(memory.browsers, url),
+        pageLinkRoutes({ browsers: memory.browsers, events, history: services.history, url }),
         tryOutRoutes({
           current: live.current,
           learners,

@@ -5,6 +5,7 @@ import {
   againSchema,
   type AgentPrompt,
   approveSchema,
+  type EventRecord,
   rejectSchema,
   type Restarted,
   usageGroups,
@@ -12,7 +13,6 @@ import {
 import { tunnelPrograms } from '../shared/api/tunnel.ts'
 import { DoorwardError } from '../shared/errors.ts'
 import { eventNotFound } from './events/event-store.ts'
-import type { EventControls } from './event-page/routes.ts'
 import { exactRouter, readJsonBody } from './http/body.ts'
 import type { History } from './history/history.ts'
 import { isOfMemory, onlyOne, parseEventQuery, parseSince } from './history/event-query.ts'
@@ -20,7 +20,18 @@ import type { EventStream } from './http/sse.ts'
 import type { Hooks } from './sender-apis/hooks.ts'
 import type { WorkspaceStore } from './workspace/store.ts'
 import { addSessionRoutes, type SessionRoutesParts } from './sessions/routes.ts'
+import type { Approvals } from './webhook/approvals/approvals.ts'
 import { type StatusParts, buildStatus, listWebhooks } from './status.ts'
+
+/** Actions of a person on an event. Each throws why it cannot be done. */
+export type EventControls = {
+  readonly retry: (id: string) => EventRecord
+  /** Runs the payload of an event once more, as the webhook is now. */
+  readonly runAgain: (id: string) => EventRecord
+  readonly cancel: (id: string) => EventRecord
+  readonly approvals: Approvals
+  readonly forget: (id: string) => EventRecord
+}
 
 type RouteParts = EventControls & {
   readonly status: StatusParts

@@ -46,10 +46,12 @@ if (leaveOutBroker)
 
 /** The end-to-end tests of docs/threat-model.md that run besides test/security. */
 const flows =
-  'guard webhook-bad-input public-listener delivery-once nothing-leaks no-token-leaks event-page login machines access'
-const ofSecurity = ['security/**/*', ...flows.split(' ').map((name) => `flows/*/${name}`)].map(
-  (name) => `dist/test/${name}.test.js`,
-)
+  'guard webhook-bad-input public-listener delivery-once nothing-leaks no-token-leaks login machines access'
+const ofSecurity = [
+  'security/**/*',
+  'page/opening',
+  ...flows.split(' ').map((name) => `flows/*/${name}`),
+].map((name) => `dist/test/${name}.test.js`)
 
 const groups = { '--security': ofSecurity, '--attacks': ['dist/test/attacks/attacks.test.js'] }
 const named = process.argv.slice(2).flatMap((name) => groups[name] ?? [name])

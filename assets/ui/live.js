@@ -81,6 +81,9 @@
   const others = new BroadcastChannel('doorward')
   others.addEventListener('message', ({ data }) => hear(data))
 
+  // What changed since this view was made.
+  soon()
+
   function hear(what) {
     if (what === 'gone') say('The daemon does not answer. This page goes on when it is back.')
     else {
@@ -98,13 +101,9 @@
   // Held by one tab at a time; the next takes over when it closes.
   void navigator.locks.request('doorward-stream', () => {
     const stream = new EventSource('/ui/stream')
-    let wasGone = false
-    stream.addEventListener('open', () => {
-      if (wasGone) tell('back')
-      wasGone = false
-    })
+    // What changed before comes with no message.
+    stream.addEventListener('open', () => tell('change'))
     stream.addEventListener('error', () => {
-      wasGone = true
       tell('gone')
       // A browser does not try again after an answer that refuses it.
       if (stream.readyState === EventSource.CLOSED) void refresh()

@@ -135,7 +135,7 @@ export const addEventsCommands = (events: Command): void => {
     .command('open')
     .description('open the page of an event in a browser')
     .argument('<id>')
-    .option('--no-browser', 'print a link that works once, for one minute')
+    .option('--no-browser', 'print a link that works once, for five minutes')
     .action(run(async () => (await import('./events/control.ts')).openEvent))
 
   events

@@ -16,7 +16,7 @@ type BotPage = {
 
 /** Returns a function that renders the page of `assets/bot`, whose one button posts the manifest to GitHub. */
 export const loadBotPage = (): ((page: BotPage) => RenderedPage) => {
-  const fill = loadPage('bot', `'none'`)
+  const fill = loadPage('bot')
   return ({ manifest, can, owner, action, isReachable }) => {
     const { origin, host } = new URL(action)
     const { html, contentSecurityPolicy } = fill({

@@ -73,11 +73,10 @@ export type RenderedPage = { readonly html: string; readonly contentSecurityPoli
 
 /**
  * Returns a function that fills the page of `assets/<name>` with values that are HTML already. No script may
- * run, only its own style applies, and forms are sent to `formAction` only.
+ * run, only its own style applies, and no form is sent.
  */
 export const loadPage = (
-  name: 'callback' | 'event' | 'bot',
-  formAction: `'none'` | `'self'`,
+  name: 'callback' | 'bot',
 ): ((values: Readonly<Record<string, string>>) => RenderedPage) => {
   const template = readAsset(`${name}/page.html`)
   const style = readStyle(name)
@@ -87,7 +86,7 @@ export const loadPage = (
     `style-src 'sha256-${styleHash}'`,
     'img-src data:',
     `base-uri 'none'`,
-    `form-action ${formAction}`,
+    `form-action 'none'`,
     `frame-ancestors 'none'`,
   ].join('; ')
   const styled = template.replace('{{style}}', () => `<style>${style}</style>`)

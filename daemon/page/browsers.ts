@@ -26,6 +26,8 @@ export type Browser = {
 export class Browsers {
   readonly #links: ExpiringMap<Link>
   readonly #browsers: ExpiringMap<Browser>
+  /** Buttons that were pressed: a double click sends two requests. */
+  readonly #presses: ExpiringMap<true>
   /** By the form key; what the last action of a browser has done. */
   readonly #notices = new Map<string, string>()
 
@@ -33,6 +35,7 @@ export class Browsers {
   constructor(now?: () => number) {
     this.#links = new ExpiringMap(maxEntries, linkLifeMs, now)
     this.#browsers = new ExpiringMap(maxEntries, browserLifeMs, now)
+    this.#presses = new ExpiringMap(maxEntries, browserLifeMs, now)
   }
 
   /** A link to the path of a view. */
@@ -62,6 +65,13 @@ export class Browsers {
     const browser = key === undefined ? undefined : this.#browsers.get(key)
     if (browser && key !== undefined) this.#browsers.set(key, browser)
     return browser
+  }
+
+  /** True for the first press of a button with this code. */
+  takePress(code: string): boolean {
+    const isFirst = this.#presses.get(code) === undefined
+    this.#presses.set(code, true)
+    return isFirst
   }
 
   /** Kept until the browser shows its next page. */

@@ -1,17 +1,16 @@
-import type { Router } from '@koa/router'
 import { constantTimeEqual } from '../../shared/constant-time.ts'
 import type { Context, Middleware } from 'koa'
-import type { EventLink, Status } from '../../shared/api/api.ts'
+import type { Status } from '../../shared/api/api.ts'
 import { DoorwardError } from '../../shared/errors.ts'
 import { isOtherUser, userOfPeer } from '../../shared/network/tcp-table.ts'
-import { exactRouter, readJsonBody } from '../http/body.ts'
+import { exactRouter } from '../http/body.ts'
 import { refuseForeign } from '../http/guard.ts'
 import type { EventStream } from '../http/sse.ts'
 import type { Log } from '../log/log.ts'
 import { knownError } from '../util/assets.ts'
 import { loadPageAssets } from './assets.ts'
 import type { Browser, Browsers } from './browsers.ts'
-import { linkSchema } from './link.ts'
+import { linkPrefix, linkRoute } from './link.ts'
 import { renderDocument, renderMessage } from './layout.ts'
 import { markup } from './markup.ts'
 import { createOwnApi } from './own-api.ts'
@@ -55,26 +54,6 @@ export const servePage = (parts: PageParts): Middleware => {
       : next()
 }
 
-const linkRoute = '/ui/link'
-
-/** The route of the local API that issues links to views. */
-export const pageLinkRoutes = (browsers: Browsers, url: () => string): Router => {
-  const router = exactRouter()
-  router.post(linkRoute, async (ctx) => {
-    const { to } = await readJsonBody(ctx, linkSchema)
-    ctx.status = 201
-    ctx.body = issueLink(browsers, url(), to)
-  })
-  return router
-}
-
-/** A link to a view that works once. */
-export const issueLink = (browsers: Browsers, url: string, to: string): EventLink => {
-  const { code, expiresAt } = browsers.issueLink(to)
-  return { url: new URL(`${linkPrefix}${code}`, url).href, expiresAt: expiresAt.toISOString() }
-}
-
-const linkPrefix = '/ui/link/'
 const warnEveryMs = 60_000
 
 class Page {
@@ -189,6 +168,9 @@ class Page {
     if (!constantTimeEqual(form.get('form-key') ?? '', browser.formKey))
       return refuse(ctx, notAPerson('other-site'))
     const path = ctx.path.slice(0, ctx.path.lastIndexOf('/'))
+    const press = form.get('press')
+    // The second request of a double click; the first one says what it has done.
+    if (press !== null && !this.#parts.browsers.takePress(press)) return redirect(ctx, path)
     const request = await this.#toRequest(ctx, path)
     const done = await action(request, form).catch((error: unknown) => ({
       notice: describeError(error),

@@ -1,6 +1,7 @@
 import type { Status } from '../../shared/api/api.ts'
 import type { OwnApi } from './own-api.ts'
 import { type Markup, type Part, markup } from './markup.ts'
+import { newCode } from '../util/expiring-map.ts'
 import type { Times } from './times.ts'
 
 /** What a view knows of the request of a browser. */
@@ -59,7 +60,9 @@ export const actionForm = (
   at = path,
 ): Markup => markup`
   <form method="post" action="${at}/${action}">
-    <input type="hidden" name="form-key" value="${formKey}">${Object.entries(fields).map(
+    <input type="hidden" name="form-key" value="${formKey}"><input type="hidden" name="press" value="${newCode()}">${Object.entries(
+      fields,
+    ).map(
       ([name, value]) => markup`<input type="hidden" name="${name}" value="${value}">`,
     )}${content}<button${kind && markup` class="${kind}"`}${
       describe !== undefined && markup` aria-label="${label}: ${describe}"`

@@ -1,4 +1,5 @@
 import type { View } from './view.ts'
+import { eventView } from './events/event.ts'
 import { eventsView } from './events/events.ts'
 import { machinesView } from './machines.ts'
 import { problemsView } from './problems.ts'
@@ -8,6 +9,7 @@ import { sessionsView } from './sessions.ts'
 /** All views of the page. */
 export const views: readonly View[] = [
   eventsView,
+  eventView,
   schedulesView,
   sessionsView,
   machinesView,

@@ -17,7 +17,7 @@ export const readAsset = (path: string): string => {
 }
 
 /** The style of a page: the common part and its own. */
-export const readStyle = (page: 'callback' | 'event' | 'bot'): string =>
+export const readStyle = (page: 'callback' | 'bot'): string =>
   readAsset('page/base.css') + readAsset(`${page}/page.css`)
 
 /**

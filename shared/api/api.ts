@@ -141,7 +141,7 @@ const approvalSchema = z.strictObject({
 export type Approval = z.infer<typeof approvalSchema>
 
 /** The program through which the owner answers. */
-const answeredFrom = z.enum(['cli', 'desktop']).optional()
+const answeredFrom = z.enum(['cli', 'desktop', 'page']).optional()
 /** The digest of the answer that the person has seen, or its beginning: an older one does not count. */
 const seenDigest = z
   .string()

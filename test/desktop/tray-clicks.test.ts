@@ -133,7 +133,7 @@ describeOnLinux('a click in the tray', () => {
   describe('on an event', () => {
     it('opens its page by a link of the daemon', async () => {
       const fake = await startFakeDaemon(home, statusWith({ events: [eventWith()] }))
-      const url = `${fake.url}/event-page/once`
+      const url = `${fake.url}/ui/link/once`
       fake.answers.set('/events/evt_1/link', { url, expiresAt: '2026-01-02T12:05:00.000Z' })
       start()
       await untilStatus('Ready')

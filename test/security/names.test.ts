@@ -84,7 +84,6 @@ providers:
     ['POST', (name: string) => `/events/${name}/retry`],
     ['POST', (name: string) => `/events/${name}/cancel`],
     ['POST', (name: string) => `/events/${name}/link`],
-    ['GET', (name: string) => `/events/view/${name}`],
     ['GET', (name: string) => `/${name}`],
     ['POST', (name: string) => `/webhook/${name}`],
   ] as const)

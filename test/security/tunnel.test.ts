@@ -80,7 +80,7 @@ describe('a tunnel that hides what it is', () => {
       ['POST', '/daemon/shutdown'],
       ['POST', '/checks?online'],
       ['POST', '/oauth/start'],
-      ['GET', '/events/view/' + 'A'.repeat(43)],
+      ['GET', '/ui/link/' + 'A'.repeat(43)],
     ] as const) {
       const { status, text } = await send(`${tunnel.url}${path}`, { method })
       assert.ok([401, 403, 410].includes(status), `${path}: ${status}`)

@@ -68,9 +68,9 @@ providers: { mine: { issuer: "${server.issuer}", scopes: [openid], client_id: pu
       await untilFinished(daemon, String(id))
       const { url } = await daemon.client.post<EventLink>(`/events/${String(id)}/link`)
       const page = await send(url, { method: 'GET', headers: header })
-      assert.equal(page.status, foreign(site) ? 403 : 200)
+      assert.equal(page.status, foreign(site) ? 403 : 303)
       // Refused, it used nothing up.
-      if (foreign(site)) assert.equal((await send(url, { method: 'GET' })).status, 200)
+      if (foreign(site)) assert.equal((await send(url, { method: 'GET' })).status, 303)
     })
 
   it('with an Origin of any kind is kept out, whatever Sec-Fetch-Site says', async () => {

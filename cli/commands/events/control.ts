@@ -110,7 +110,7 @@ export type OpenOptions = { readonly browser: boolean }
 
 /**
  * Opens the page of an event in the browser. Without a browser, and with `--no-browser` or `--json`, it
- * prints a link that works once, for one minute. Throws `event-not-found`.
+ * prints a link that works once, for five minutes. Throws `event-not-found`.
  */
 export const openEvent = async (
   context: Context,
@@ -128,7 +128,7 @@ export const openEvent = async (
     isSafeToOpen(link.url)
   if (!browser || !canOpen) {
     terminal.print(link.url)
-    terminal.say('the link works once, for one minute, on this machine')
+    terminal.say('the link works once, for five minutes, on this machine')
     return
   }
   terminal.warn(

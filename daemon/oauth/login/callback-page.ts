@@ -22,7 +22,7 @@ export type Page = {
 
 /** Returns a function that renders the page of `assets/callback` with every value escaped. */
 export const loadCallbackPage = (): ((page: Page) => RenderedPage) => {
-  const fill = loadPage('callback', `'none'`)
+  const fill = loadPage('callback')
   return (page) =>
     fill({
       kind: page.kind,

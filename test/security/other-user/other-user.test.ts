@@ -155,7 +155,13 @@ describe('another user of this machine', () => {
     const [status, text] = await runAsOther<[number, string]>(readPage, url)
     assert.equal(status, 403)
     assert.ok(!text.includes('for its owner alone'))
-    const mine = await send(url, { method: 'GET' })
+    const opened = await send(url, { method: 'GET' })
+    assert.equal(opened.status, 303)
+    const [cookie = ''] = opened.headers['set-cookie'] ?? []
+    const mine = await send(new URL(String(opened.headers.location), url).href, {
+      method: 'GET',
+      headers: { cookie: cookie.split(';')[0] ?? '' },
+    })
     assert.equal(mine.status, 200)
     assert.ok(mine.text.includes('for its owner alone'))
   })

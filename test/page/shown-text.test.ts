@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'mocha'
-import { formatLocalTime } from '../../../shared/text.ts'
-import { toShownLine, toShownText } from '../../../daemon/page/markup.ts'
+import { formatLocalTime } from '../../shared/text.ts'
+import { toShownLine, toShownText } from '../../daemon/page/markup.ts'
 
-describe('text on the page of an event', () => {
+describe('text on the page', () => {
   it('has no control and direction characters, and counts them', () => {
     assert.deepEqual(toShownText('a\r\nb\u001b[31m\u202ec\u0000'), {
       text: 'a\nbc',
