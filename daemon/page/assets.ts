@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { packageFolder } from '../../shared/version.ts'
 import { readAsset } from '../util/assets.ts'
 
-/** The files of the page by their names, read at the start, as an update may replace them. */
+/** The files of the page by their names, each read once at the start: an update may replace or remove them. */
 export const loadPageAssets = (): ReadonlyMap<string, PageAsset> =>
   new Map([
     ['page.css', { type: 'text/css', text: readAsset('ui/page.css') }],
@@ -13,5 +13,10 @@ export const loadPageAssets = (): ReadonlyMap<string, PageAsset> =>
 
 type PageAsset = { readonly type: string; readonly text: string }
 
-const readBuilt = (name: string): string =>
-  readFileSync(new URL(`dist/bin/${name}`, packageFolder), 'utf8')
+const built = new Map<string, string>()
+
+const readBuilt = (name: string): string => {
+  const text = built.get(name) ?? readFileSync(new URL(`dist/bin/${name}`, packageFolder), 'utf8')
+  built.set(name, text)
+  return text
+}
