@@ -9,6 +9,8 @@ import { readConfig } from './config/live-config.ts'
 import { watchHomeRemoved } from './daemon-file.ts'
 import { pageLinkRoutes } from './page/link.ts'
 import { servePage } from './page/page.ts'
+import { ruleRoutes } from './config/rule-routes.ts'
+import { listWebhooks } from './status.ts'
 import { createGuard } from './http/guard.ts'
 import { type Apps, type Place } from './http/server.ts'
 import type { TokenRecord } from './oauth/tokens/token-record.ts'
@@ -227,8 +229,10 @@ const createRequestHandlers = (
           learners,
           ...keys,
           facts: parts,
+          payloads: services.payloads,
           homeFolder: home.root,
         }),
+        ruleRoutes({ home, live, list: () => listWebhooks(status) }),
       ],
     })
     return { app, publicApp: tunnel.pings.before(createPublicApp(log, serveWebhook)) }

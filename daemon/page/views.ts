@@ -3,6 +3,8 @@ import { eventView } from './events/event.ts'
 import { eventsView } from './events/events.ts'
 import { machinesView } from './machines.ts'
 import { problemsView } from './problems.ts'
+import { explainView } from './rules/explain.ts'
+import { rulesView } from './rules/rules.ts'
 import { schedulesView } from './schedules.ts'
 import { sessionsView } from './sessions.ts'
 
@@ -10,6 +12,8 @@ import { sessionsView } from './sessions.ts'
 export const views: readonly View[] = [
   eventsView,
   eventView,
+  rulesView,
+  explainView,
   schedulesView,
   sessionsView,
   machinesView,

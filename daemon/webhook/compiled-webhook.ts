@@ -259,6 +259,10 @@ export const summarize = (
       agent: unique(webhook.rules.map(({ agentName }) => agentName)).join(', '),
       enabled: webhook.enabled,
       scheme: webhook.scheme.name,
+      sender: webhook.scheme.title,
+      ...(webhook.rules.some(({ name, dryRun }) => name === undefined && dryRun) && {
+        dryRun: true as const,
+      }),
       secret: secretState(webhook, env),
       deliverTo: unique(webhook.rules.flatMap(listTargets)),
       counts: { ...counts },
@@ -274,13 +278,15 @@ const summarizeRule = (
   rule: Rule,
   countedOf: EventCounts['of'],
 ): NonNullable<WebhookSummary['rules']>[number] => {
-  const { name = '', on, agentName: agent } = rule
+  const { name = '', on, agentName: agent, isPaused, dryRun } = rule
   const { counts } = countedOf(path, name)
   return {
     name,
     ...(on && { on: [...on] }),
     agent,
     deliverTo: listTargets(rule),
+    ...(isPaused && { enabled: false as const }),
+    ...(dryRun && { dryRun: true as const }),
     counts: { ...counts },
   }
 }

@@ -111,6 +111,7 @@ const explainRule = async (
   return {
     ...(name !== undefined && { rule: name }),
     matches: findMiss(rule, kinds, scope, webhook.scheme.name) === undefined,
+    ...(rule.isPaused && { isPaused: true as const }),
     ...(rule.mention !== undefined && {
       mention: tryMention(rule.mention, webhook.scheme.name, payload),
     }),

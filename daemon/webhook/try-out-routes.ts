@@ -21,6 +21,7 @@ import type { Engine } from './engine.ts'
 import { type DeliveryToExplain, explain } from './explain.ts'
 import { type DeliveryWaiters, describePayload } from './payload-shape.ts'
 import { getEventNames } from './rules/choose.ts'
+import type { KeptPayloads } from './events/kept-payloads.ts'
 import type { RemoteKeys } from './senders/remote-keys.ts'
 import type { TestKeys } from './senders/test-keys.ts'
 import type { SignatureHeaders } from './signatures/verify.ts'
@@ -31,24 +32,36 @@ type TryOutParts = {
   readonly remoteKeys: RemoteKeys
   readonly testKeys: TestKeys
   readonly facts: DeliveryToExplain['facts']
+  readonly payloads: Pick<KeptPayloads, 'get'>
   readonly homeFolder: string
 }
 
 /** Routes to try a webhook: `POST /webhooks/explain`, `/webhooks/learn` and `/webhooks/test-key`. */
 export const tryOutRoutes = (parts: TryOutParts): Router => {
-  const { current, learners, remoteKeys, testKeys, facts, homeFolder } = parts
+  const { current, learners, remoteKeys, testKeys, facts, payloads, homeFolder } = parts
   const router = exactRouter()
   // JSON within JSON: quotes and line breaks take twice the space.
   const maxBytes = () => 2 * current().maxBodyBytes + 64 * 1024
 
   router.post('/webhooks/explain', async (ctx) => {
-    const { path, headers = {}, payload } = await readJsonBody(ctx, explainSchema, maxBytes())
-    if (payload === undefined) throw new DoorwardError('request-invalid', 'payload: missing')
+    const {
+      path,
+      headers = {},
+      payload,
+      event,
+    } = await readJsonBody(ctx, explainSchema, maxBytes())
+    if ((payload === undefined) === (event === undefined))
+      throw new DoorwardError('request-invalid', 'payload or event: one of them')
     const setup = current()
     const webhook = webhookAt(path, setup)
+    const kept = event === undefined ? undefined : payloads.get(event, webhook.scheme)
+    if (event !== undefined && !kept)
+      throw new DoorwardError('event-not-found', 'its payload is no longer in memory', {
+        hint: 'explain a sample',
+      })
     const explanation = await explain(webhook, {
-      headers: distinct(headers),
-      bytes: toBytes(payload),
+      headers: kept?.headers ?? distinct(headers),
+      bytes: kept?.body.bytes ?? toBytes(payload),
       nowMs: Date.now(),
       remoteKeys,
       gateway: setup.config.gateway,

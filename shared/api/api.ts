@@ -250,6 +250,10 @@ const webhookSummarySchema = z.strictObject({
   agent: z.string(),
   enabled: z.boolean(),
   scheme: z.string(),
+  /** Who sends: `GitHub`, `any sender with an HMAC`. */
+  sender: z.string().optional(),
+  /** True where nothing is delivered, for a webhook without rules. */
+  dryRun: z.literal(true).optional(),
   secret: z.enum(['set', 'unset', 'none']),
   deliverTo: z.array(z.string()),
   counts: countsSchema,
@@ -262,6 +266,9 @@ const webhookSummarySchema = z.strictObject({
         on: z.array(z.string()).optional(),
         agent: z.string(),
         deliverTo: z.array(z.string()),
+        /** False for a rule that is paused. */
+        enabled: z.literal(false).optional(),
+        dryRun: z.literal(true).optional(),
         counts: countsSchema,
       }),
     )

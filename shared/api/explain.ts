@@ -6,11 +6,15 @@ import { z } from 'zod'
 
 const sentHeadersSchema = z.record(z.string(), z.union([z.string(), z.array(z.string())]))
 
-/** Body of `POST /webhooks/explain`: a string payload is the raw body, other values are serialised as JSON. */
+/**
+ * Body of `POST /webhooks/explain`: a string payload is the raw body, other values are serialised as JSON. With
+ * `event` it is the delivery of that event, while its payload is in memory.
+ */
 export const explainSchema = z.strictObject({
   path: z.string().min(1).max(2048),
   headers: sentHeadersSchema.optional(),
   payload: z.unknown().optional(),
+  event: z.string().max(100).optional(),
 })
 export type Explain = z.infer<typeof explainSchema>
 
@@ -20,6 +24,7 @@ const ruleExplanationSchema = z.strictObject({
   rule: z.string().optional(),
   /** It would run the agent: it matches, and it is neither a handshake nor caused by doorward. */
   matches: z.boolean(),
+  isPaused: z.literal(true).optional(),
   /** The event that `on` names; `actual` is null where the delivery names none. */
   on: z
     .strictObject({

@@ -43,6 +43,8 @@ import type { Problem, YamlFile, YamlPath } from './yaml.ts'
 /** What runs for a delivery to a webhook, compiled once. A definition without `rules` has one without a name. */
 export type Rule = {
   readonly name: string | undefined
+  /** It matches nothing. */
+  readonly isPaused?: true
   /** The events that run it; undefined means all. */
   readonly on: readonly EventName[] | undefined
   readonly filter: Filter

@@ -266,6 +266,7 @@ export const ruleFields = {
 /** One of several rules of a webhook. */
 export const ruleSchema = z.strictObject({
   name: ruleName.describe('Name of the rule, in events and messages.'),
+  enabled: z.boolean().optional().describe('With false, the rule is paused. Default true.'),
   ...ruleFields,
 })
 

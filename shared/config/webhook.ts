@@ -144,7 +144,11 @@ const readWebhook = (
 
   // What was reported could not be compiled.
   if (problems.length > before) return undefined
-  const rules = parts.flatMap(({ fields, parsed }) => toRule(fields, agents, parsed) ?? [])
+  const rules = parts.flatMap(({ fields, parsed }, number) => {
+    const rule = toRule(fields, agents, parsed)
+    const isPaused = entry.rules?.[number]?.enabled === false
+    return rule ? [isPaused ? { ...rule, isPaused } : rule] : []
+  })
   return rules.length === parts.length ? toWebhook(entry, rules) : undefined
 }
 

@@ -13,8 +13,9 @@ type Definitions = {
 export const enabledDefinitions = ({ webhooks, schedules = [] }: Definitions): Webhook[] =>
   [...webhooks, ...schedules.map(({ webhook }) => webhook)].filter(({ enabled }) => enabled)
 
+/** Their rules but those that are paused. */
 export const enabledRules = (definitions: Definitions): Rule[] =>
-  enabledDefinitions(definitions).flatMap(({ rules }) => rules)
+  enabledDefinitions(definitions).flatMap(({ rules }) => rules.filter(({ isPaused }) => !isPaused))
 
 /** `webhook /webhook/github review` or `schedule nightly`, for a warning. */
 export const describeRule = (path: string, { name }: Pick<Rule, 'name'>): string => {

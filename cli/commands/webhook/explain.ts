@@ -89,7 +89,11 @@ const printExplanation = (explanation: Explanation, terminal: Terminal): void =>
 }
 
 /** The value with which the delivery is compared. */
-const matchFields = ({ on, filter, mention }: RuleExplanation, terminal: Terminal): Field[] => [
+const matchFields = (
+  { isPaused, on, filter, mention }: RuleExplanation,
+  terminal: Terminal,
+): Field[] => [
+  ...optional(isPaused === true, ['', 'it is paused']),
   ...(on ? [['on', eventCell(on, terminal)] as const] : []),
   ...filter.map((condition, index): Field => [
     index === 0 ? 'filter' : '',

@@ -148,12 +148,13 @@ const holdsFor = (value: unknown, { isList, tests }: ValueCondition): boolean =>
 
 /** Why a rule does not match, from the configuration alone: values of the sender are not shown. */
 export const findMiss = (
-  rule: Pick<Rule, 'on' | 'filter' | 'coalesce' | 'paths' | 'workspace' | 'mention'>,
+  rule: Pick<Rule, 'isPaused' | 'on' | 'filter' | 'coalesce' | 'paths' | 'workspace' | 'mention'>,
   kinds: readonly EventKind[],
   scope: FilterScope,
   scheme: string,
 ): string | undefined => {
   const { on, filter, coalesce } = rule
+  if (rule.isPaused) return 'it is paused'
   if (on && !isNamed(on, kinds)) return 'its event is not one of on'
   if (isNamed(coalesce?.cancelOn ?? [], kinds)) return 'its event is one of coalesce.cancel_on'
   const mismatch = firstMismatch(scope, filter)
