@@ -1,5 +1,4 @@
 import type { SourceSummary, StatusProblem } from '../../shared/api/api.ts'
-import { renderHint } from './hint.ts'
 import { type Markup, markup, shownLine } from './markup.ts'
 import type { View } from './view.ts'
 
@@ -32,7 +31,7 @@ const toKey = ({ code, detail }: StatusProblem): string => `${code} ${detail}`
 const renderProblem = ({ code, detail, hint, about = {} }: StatusProblem): Markup => markup`
   <li class="card">
     <h2>${shownLine(detail)}</h2>
-    ${renderHint(hint)}
+    <p><code>${hint}</code></p>
     <p class="row soft"><span>${code}</span>${
       about.event !== undefined &&
       markup`<a href="/ui/events/${encodeURIComponent(about.event)}">its event</a>`
@@ -49,7 +48,7 @@ const renderSource = (
 ): Markup => markup`
   <li class="card">
     <h2>${problem ? shownLine(problem.detail) : markup`${kind} is not connected`}</h2>
-    ${problem && renderHint(problem.hint)}
+    ${problem && markup`<p><code>${problem.hint}</code></p>`}
     <p class="row soft"><span class="state" data-state="${state === 'failed' ? 'failed' : 'waiting'}">${stateWords[state]}</span>
       <span>${how}</span>${webhooks.map((path) => markup`<span>${shownLine(path)}</span>`)}${
         lastEvent !== undefined && lastEvent !== '' && markup`<span>last event ${lastEvent}</span>`
