@@ -118,7 +118,7 @@ describe('an agent that takes too much', function () {
     assert.equal(whole, 'whole')
   })
 
-  it('is told so where the kernel refused its processes before they were counted', async function () {
+  it('reaches its limit where the kernel refused its processes before they were counted', async function () {
     const group = openGroup(plenty)
     group.close()
     if (group.words.length === 0) this.skip()
