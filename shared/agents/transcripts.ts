@@ -21,12 +21,17 @@ const opencodePermission = ['question', 'plan_enter', 'plan_exit'].map((permissi
   action: 'deny',
 }))
 
+/** Other fields share the conversation, or go back to the files of an earlier step. */
+const opencodeInfo = 'id slug projectID title agent model version time summary cost tokens'.split(
+  ' ',
+)
+
 /** An export of OpenCode for this folder: it answers nothing in another. Throws where it is damaged. */
 export const toOpencodeExport = (bytes: Uint8Array, cwd: string): string => {
   const exported: unknown = JSON.parse(Buffer.from(bytes).toString('utf8'))
   if (typeof exported !== 'object' || exported === null || !('info' in exported))
     throw new Error('not an export')
-  const { info } = exported
+  const info = Object.entries(exported.info ?? {}).filter(([name]) => opencodeInfo.includes(name))
   const place = { directory: cwd, path: cwd.slice(1), permission: opencodePermission }
-  return JSON.stringify({ ...exported, info: { ...(info as object), ...place } })
+  return JSON.stringify({ ...exported, info: { ...Object.fromEntries(info), ...place } })
 }

@@ -21,7 +21,7 @@ const fail = (text) => { process.stderr.write(text + '\\n'); process.exit(1) }
 let said = []
 if (resumed) {
   try {
-    said = fs.readFileSync(file, 'utf8').trim().split('\\n').map((line) => JSON.parse(line).said)
+    said = fs.readFileSync(file, 'utf8').trim().split('\\n').map((line) => JSON.parse(line).content)
   } catch { fail('No conversation found with session ID: ' + resumed) }
 }
 const prompt = fs.readFileSync(0, 'utf8')
@@ -42,7 +42,7 @@ const end = () => {
     } else if (what === 'big') {
       fs.writeFileSync(file, '')
       fs.truncateSync(file, 50 * 1024 * 1024)
-    } else fs.writeFileSync(file, what === 'damage' ? '{' : said.map((one) => JSON.stringify({ said: one })).join('\\n') + '\\n')
+    } else fs.writeFileSync(file, what === 'damage' ? '{' : said.map((one) => JSON.stringify({ type: 'user', content: one })).join('\\n') + '\\n')
   }
   const cost = 0.01 * said.length
   process.stdout.write(JSON.stringify({ type: 'result', subtype: 'success', result: said.join(','), session_id: id, num_turns: 1,
@@ -51,6 +51,7 @@ const end = () => {
 const gate = ${JSON.stringify(gate)}
 if (what !== 'wait') end()
 else {
+  fs.writeFileSync(path.join(gate, 'started-' + process.pid), '')
   fs.writeFileSync(path.join(gate, 'started'), '')
   const isOpen = () => fs.existsSync(path.join(gate, 'open'))
   const watcher = fs.watch(gate, () => { if (isOpen()) { watcher.close(); end() } })
@@ -61,7 +62,7 @@ else {
 export type ClaudeStandIn = {
   /** For PATH. */
   readonly folder: string
-  /** `do:wait` makes `started` here, and goes on when there is `open`. */
+  /** `do:wait` makes `started` and `started-<pid>` here, and goes on when there is `open`. */
   readonly gate: string
 }
 

@@ -1,4 +1,4 @@
-import { chmod, mkdir, realpath, rm, writeFile } from 'node:fs/promises'
+import { access, mkdir, realpath, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { OpenedSession, SessionSummary } from '../../../shared/api/sessions.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
@@ -7,7 +7,15 @@ import type { Context } from '../../context.ts'
 import { withDaemon } from '../../daemon-client/ensure.ts'
 import { execChild } from '../../exec-child.ts'
 import { shellWord } from '../../terminal/format.ts'
-import { type OpenNote, programStores, readNote, toNotePath } from './program-stores.ts'
+import {
+  type OpenNote,
+  programStores,
+  readNote,
+  removeOpened,
+  type Store,
+  toNotePath,
+  withSafePath,
+} from './program-stores.ts'
 import { findSession } from './session.ts'
 
 /**
@@ -29,20 +37,21 @@ export const openSession = async (context: Context, words: readonly string[]): P
     )
   const folder = await realpath(opened.folder ?? process.cwd())
   const bytes = Buffer.from(opened.transcript, 'base64')
-  const path = store.pathOf({ conversation, folder, home: home.run, env: process.env })
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+  const env = withSafePath(process.env)
+  const path = store.pathOf({ conversation, folder, home: home.run, env })
+  const notePath = toNotePath(home.run, session.id)
+  const earlier = await readNote(notePath)
   // What was said at the terminal, and not taken back, is newer.
-  const isNew = await writeFile(path, store.toFile?.(bytes, folder) ?? bytes, {
-    mode: 0o600,
-    flag: 'wx',
-  }).then(
-    () => true,
-    () => false,
-  )
-  await chmod(path, 0o600)
-  const note: OpenNote = { conversation, turns: session.turns, folder, path }
-  if (isNew) await writeFileAtomic(toNotePath(home.run, session.id), JSON.stringify(note))
-  if (isNew) await store.imported?.(path, folder)
+  const isOpen = earlier?.path === path && (await exists(path))
+  if (!isOpen) {
+    if (earlier) await removeOpened(session.program, earlier)
+    const text = toText(store, bytes, folder)
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+    await writeFileAtomic(path, text)
+    const note: OpenNote = { conversation, turns: session.turns, folder, path }
+    await writeFileAtomic(notePath, JSON.stringify(note))
+    await store.imported?.(path, folder, env)
+  }
   const [program, ...args] = store.command(conversation, path)
   const command = ['cd', folder, '&&', program, ...args].map((word) =>
     word === '&&' ? word : shellWord(word),
@@ -56,7 +65,25 @@ export const openSession = async (context: Context, words: readonly string[]): P
   }
   terminal.say(`${folder}\nafterwards: ${back}`)
   process.chdir(folder)
-  await execChild(program, args, process.env)
+  await execChild(program, args, env)
+}
+
+const exists = async (path: string): Promise<boolean> =>
+  access(path).then(
+    () => true,
+    () => false,
+  )
+
+/** Throws `session-not-found` for a transcript that is damaged. */
+const toText = (store: Store, bytes: Uint8Array, folder: string): string => {
+  try {
+    return store.toFile(bytes, folder)
+  } catch (error) {
+    throw new DoorwardError('session-not-found', 'the transcript is damaged', {
+      hint: 'the next event starts a new conversation',
+      cause: error,
+    })
+  }
 }
 
 /**

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
 import { mkdir, readdir, readFile, rm, stat } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { delimiter, dirname, isAbsolute, join } from 'node:path'
 import { promisify } from 'node:util'
 import { z } from 'zod'
 import {
@@ -9,6 +9,12 @@ import {
   toOpencodeExport,
 } from '../../../shared/agents/transcripts.ts'
 import { expandTilde, getUserHome } from '../../../shared/home/home.ts'
+import {
+  toClaudeTerminalForm,
+  toCodexTerminalForm,
+  toGeminiTerminalForm,
+  type ToTerminalForm,
+} from './terminal-transcripts.ts'
 
 /*
  * The conversations that agent programs keep for their owner: where `session open` puts one of doorward's, and
@@ -43,7 +49,7 @@ type Left = {
   readonly remove: () => Promise<void>
 }
 
-type Store = {
+export type Store = {
   readonly pathOf: (place: {
     readonly conversation: string
     readonly folder: string
@@ -51,9 +57,9 @@ type Store = {
     readonly home: string
     readonly env: Env
   }) => string
-  readonly toFile?: (bytes: Buffer, folder: string) => string
+  readonly toFile: ToTerminalForm
   /** Brings the file into the program's database. */
-  readonly imported?: (path: string, folder: string) => Promise<void>
+  readonly imported?: (path: string, folder: string, env: Env) => Promise<void>
   readonly command: (conversation: string, path: string) => readonly [string, ...string[]]
   readonly takeOut: (note: OpenNote, env: Env) => Promise<Left | undefined>
 }
@@ -63,37 +69,65 @@ const readFileOf = async ({ conversation, path }: OpenNote): Promise<Left | unde
   return bytes && { conversation, bytes, remove: async () => rm(path, { force: true }) }
 }
 
-const run = async (args: readonly string[], cwd: string) =>
-  promisify(execFile)('opencode', args, { cwd, maxBuffer: 64 * 1024 ** 2 })
+/** An entry of PATH such as `node_modules/.bin` would find programs that the checkout brings. */
+export const withSafePath = (env: Env): Env => ({
+  ...env,
+  PATH: (env['PATH'] ?? '')
+    .split(delimiter)
+    .filter((folder) => isAbsolute(folder))
+    .join(delimiter),
+})
+
+const run = async (args: readonly string[], cwd: string, env: Env) =>
+  promisify(execFile)('opencode', args, {
+    cwd,
+    env: withSafePath(env),
+    maxBuffer: 64 * 1024 ** 2,
+  })
 
 const geminiHome = (env: Env): string =>
   join(expandTilde(env['GEMINI_CLI_HOME'] || getUserHome(env)), '.gemini')
 
-/** Gemini CLI makes a new file for a conversation that it took from another. */
+/**
+ * Gemini CLI gives a conversation from a file a new name and a new file, whose first message says which file it was.
+ * Where it was read several times the newest counts.
+ */
 const findGemini = async (note: OpenNote, env: Env): Promise<Left | undefined> => {
   const projects = join(geminiHome(env), 'tmp')
-  const startedAt = (await stat(note.path).catch(() => undefined))?.mtimeMs ?? 0
-  let newest: { readonly path: string; readonly at: number } | undefined
+  const found: { readonly path: string; readonly at: number; readonly bytes: Buffer }[] = []
   for (const project of await readdir(projects).catch(() => [])) {
-    const root = await readFile(join(projects, project, '.project_root'), 'utf8').catch(() => '')
-    if (root.trim() !== note.folder) continue
     const chats = join(projects, project, 'chats')
     for (const name of await readdir(chats).catch(() => [])) {
-      const { mtimeMs: at, size } = await stat(join(chats, name))
-      // Beside it there is a file with the last question alone.
-      if (at >= startedAt && size > 0 && at >= (newest?.at ?? 0))
-        newest = { path: join(chats, name), at }
+      const path = join(chats, name)
+      const bytes = await readFile(path).catch(() => undefined)
+      if (!bytes || !isImportOf(bytes, note.path)) continue
+      found.push({ path, bytes, at: (await stat(path)).mtimeMs })
     }
   }
-  const path = newest?.path ?? note.path
-  const bytes = await readFile(path).catch(() => undefined)
+  const [newest] = found.toSorted((one, other) => other.at - one.at)
+  const bytes = newest?.bytes ?? (await readFile(note.path).catch(() => undefined))
   if (!bytes) return undefined
   const remove = async () => {
-    await rm(note.path, { force: true })
-    if (newest) await rm(newest.path, { force: true })
+    for (const { path } of [note, ...found]) await rm(path, { force: true })
   }
   return { conversation: note.conversation, bytes, remove }
 }
+
+/** Whether a chat of Gemini CLI was read from this file. */
+const isImportOf = (chat: Buffer, path: string): boolean =>
+  chat
+    .toString('utf8')
+    .split('\n', 10)
+    .some((line) => {
+      try {
+        const message: unknown = JSON.parse(line)
+        return importSchema.parse(message).content === `Imported session from ${path}`
+      } catch {
+        return false
+      }
+    })
+
+const importSchema = z.object({ type: z.literal('info'), content: z.string() })
 
 export const programStores: Readonly<Record<string, Store | undefined>> = {
   claude: {
@@ -104,35 +138,44 @@ export const programStores: Readonly<Record<string, Store | undefined>> = {
         toClaudeProject(folder),
         `${conversation}.jsonl`,
       ),
+    toFile: toClaudeTerminalForm,
     command: (conversation) => ['claude', '--resume', conversation],
     takeOut: readFileOf,
   },
   codex: {
     pathOf: ({ conversation, env }) =>
       join(env['CODEX_HOME'] || join(getUserHome(env), '.codex'), ...toCodexPath(conversation)),
+    toFile: toCodexTerminalForm,
     command: (conversation) => ['codex', 'resume', conversation],
     takeOut: readFileOf,
   },
   gemini: {
     pathOf: ({ conversation, home }) => join(home, `session-${conversation}.jsonl`),
+    toFile: toGeminiTerminalForm,
     command: (_, path) => ['gemini', '--session-file', path],
     takeOut: findGemini,
   },
   opencode: {
     pathOf: ({ conversation, home }) => join(home, `session-${conversation}.json`),
-    toFile: (bytes, folder) => toOpencodeExport(bytes, folder),
-    imported: async (path, folder) => {
+    toFile: toOpencodeExport,
+    imported: async (path, folder, env) => {
       await mkdir(dirname(path), { recursive: true, mode: 0o700 })
-      await run(['import', path], folder)
+      await run(['import', path], folder, env)
     },
     command: (conversation) => ['opencode', '--session', conversation],
-    takeOut: async ({ conversation, folder, path }) => {
-      const exported = await run(['export', conversation], folder).catch(() => undefined)
+    takeOut: async ({ conversation, folder, path }, env) => {
+      const exported = await run(['export', conversation], folder, env).catch(() => undefined)
       const remove = async () => {
         await rm(path, { force: true })
-        await run(['session', 'delete', conversation], folder).catch(() => undefined)
+        await run(['session', 'delete', conversation], folder, env).catch(() => undefined)
       }
       return exported && { conversation, bytes: Buffer.from(exported.stdout), remove }
     },
   },
+}
+
+/** Removes a conversation from its program's own store. */
+export const removeOpened = async (program: string, note: OpenNote): Promise<void> => {
+  const left = await programStores[program]?.takeOut(note, process.env)
+  await left?.remove()
 }

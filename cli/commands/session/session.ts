@@ -1,3 +1,4 @@
+import { rm } from 'node:fs/promises'
 import type { SessionList, SessionSummary } from '../../../shared/api/sessions.ts'
 import type { Client } from '../../../shared/client/client.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
@@ -6,6 +7,7 @@ import type { Context } from '../../context.ts'
 import { withDaemon } from '../../daemon-client/ensure.ts'
 import { fromNow, moment } from '../../terminal/format.ts'
 import { type Field, printFields, tableLines } from '../../terminal/table.ts'
+import { readNote, removeOpened, toNotePath } from './program-stores.ts'
 
 /** Prints the conversations, the last used first. */
 export const listSessions = async (context: Context): Promise<void> => {
@@ -53,11 +55,15 @@ export const showSession = async (context: Context, words: readonly string[]): P
   printFields(fields, terminal)
 }
 
-/** Removes a conversation, also one of which an event runs. Throws `session-not-found`. */
+/** Removes a conversation, also one of which an event runs, or that is open at the terminal. Throws `session-not-found`. */
 export const forgetSession = async (context: Context, words: readonly string[]): Promise<void> => {
-  const { terminal } = context
+  const { terminal, home } = context
   const forgotten = await withDaemon(context, async (client) => {
-    const { id } = await findSession(client, words)
+    const { id, program } = await findSession(client, words)
+    const notePath = toNotePath(home.run, id)
+    const note = await readNote(notePath)
+    if (note) await removeOpened(program, note)
+    await rm(notePath, { force: true })
     return client.delete<SessionSummary>(`/sessions/${id}`)
   })
   if (terminal.json) terminal.printJson(forgotten)

@@ -19,7 +19,7 @@ import { findRepositoryName, type WorkspaceRequest } from '../../workspace/reque
 import { RunClock } from '../../workspace/run-clock.ts'
 import type { RequireRole } from '../../sender-apis/roles.ts'
 import type { Workspace, PrepareWorkspace } from '../../workspace/workspaces.ts'
-import type { Sessions } from '../../sessions/sessions.ts'
+import type { SessionCode, Sessions } from '../../sessions/sessions.ts'
 import type { AcceptedEvent } from './accepted-event.ts'
 
 export type AskParts = {
@@ -79,12 +79,11 @@ const invokeInSession = async (
   { id, event, signal, had }: Asked,
   question: Question,
   agent: Agent,
-  commit?: string,
+  code?: SessionCode,
 ): Promise<Pick<Answered, 'answer' | 'notes'>> => {
-  const { session, workspace, webhook } = event
+  const { session, webhook } = event
   const { agentName } = webhook
   if (!session) return { answer: await invoke(agentName, agent, question, signal), notes: [] }
-  const code = workspace && commit !== undefined ? { request: workspace, commit } : undefined
   return sessions.run(
     session,
     { id, agentName, agent: webhook.agent, code },
@@ -124,13 +123,10 @@ const askWithCode = async (
     const question = { ...toQuestion(asked, prompt), workspace: code }
     const limited = { ...agent, timeout: clock.leftMs() }
     const { head } = workspace
-    const { answer, notes: ofSession } = await invokeInSession(
-      parts,
-      asked,
-      question,
-      limited,
-      head,
-    )
+    const { answer, notes: ofSession } = await invokeInSession(parts, asked, question, limited, {
+      request,
+      commit: head,
+    })
     clock.begin('commit')
     const { text } = readAnswer(answer.text, event.webhook.outputs, event.targets)
     const captured = await captureChange(workspace, event, id, text)

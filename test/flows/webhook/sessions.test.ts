@@ -63,7 +63,7 @@ describe('the conversation of a rule', () => {
   before(async () => {
     home = await temporaryFolder()
     secret = join(home, 'secret.txt')
-    await writeFile(secret, JSON.stringify({ said: 'a secret of the owner' }))
+    await writeFile(secret, JSON.stringify({ content: 'a secret of the owner' }))
     claude = await makeClaudeStandIn(secret)
     daemon = await begin()
   })
@@ -240,6 +240,8 @@ describe('the conversation of a rule', () => {
     await cli('session', 'open', thing)
     await ask('/talk', thing, 'say:three')
     assert.match((await cli('session', 'close', thing)).stderr, /events have gone on with it since/)
+    assert.equal((await cli('session', 'forget', thing)).code, 0)
+    assert.deepEqual(await filesBelow(join(home, '.claude')), [])
   })
 
   it('goes with the texts of an event that is forgotten', async () => {
