@@ -7,6 +7,8 @@ import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemo
 import { send } from '../support/servers/http.ts'
 import { type ModelServer, startModelServer } from '../support/servers/model-server.ts'
 import { temporaryFolder } from '../support/temporary.ts'
+import { hasTerminal, run, startOnTerminal } from '../cli/support/cli.ts'
+import { Desk, makeCodex, writeDeskSettings } from './support/desk.ts'
 import { agentsFile, kinds, loginFiles, programs } from './support/programs.ts'
 
 /*
@@ -34,6 +36,21 @@ describe('one conversation in the agent programs themselves', function () {
   let temporary: string
   let runs = 0
 
+  let deskFolder: string
+  let codexFolder: string
+  const deskVariables = () => ({
+    HOME: home,
+    TMPDIR: temporary,
+    PATH: [codexFolder, programs, process.env['PATH']].join(delimiter),
+    FAKE_KEY: 'key-canary',
+    ANTHROPIC_BASE_URL: model.origin,
+    ANTHROPIC_API_KEY: 'key-canary',
+    GOOGLE_GEMINI_BASE_URL: model.origin,
+    GEMINI_API_KEY: 'key-canary',
+    GEMINI_MODEL: 'gemini-2.5-flash',
+    OPENCODE_DISABLE_MODELS_FETCH: '1',
+  })
+
   before(async () => {
     model = await startModelServer()
     model.behave({ kind: 'answers', text: 'An answer.' })
@@ -43,6 +60,9 @@ describe('one conversation in the agent programs themselves', function () {
       await mkdir(join(home, path, '..'), { recursive: true })
       await writeFile(join(home, path), text)
     }
+    deskFolder = await temporaryFolder()
+    codexFolder = await makeCodex(await temporaryFolder())
+    await writeDeskSettings(home, deskFolder)
     const agents = agentsFile(model.origin)
     daemon = await startDaemon({
       agents: [agents.trimEnd(), withSettings(agents, 'boxed', 'sandbox: required'), ''].join('\n'),
@@ -129,4 +149,40 @@ describe('one conversation in the agent programs themselves', function () {
       assert.deepEqual(await filesWith(first.canary), [])
     })
   }
+
+  for (const kind of ['claude', 'codex'] as const)
+    it(`${kind} goes on at the terminal, and is taken back`, async function () {
+      if (!hasTerminal()) this.skip()
+      const thing = `acme/desk-${kind}`
+      const first = await ask(kind, thing)
+      const options = { home: daemon.home, cwd: deskFolder, env: deskVariables(), timeout: 60_000 }
+      const desk = new Desk(
+        startOnTerminal(`session open ${thing}`, { ...options, size: { columns: 120, rows: 40 } }),
+      )
+      await desk.untilShown(prompts[kind])
+      const typed = `typed-at-${kind}`
+      for (const key of typed) desk.press(key)
+      await desk.untilShown(new RegExp(typed))
+      desk.press('\r')
+      while (!bodyWith(typed)) await model.untilAsked()
+      assert.ok(bodyWith(typed).includes(first.canary))
+      await desk.untilShown(/Ananswer/)
+      const leave = kind === 'claude' ? '/exit' : '/quit'
+      for (const key of leave) desk.press(key)
+      await desk.untilShown(new RegExp(leave))
+      desk.press('\r')
+      await desk.untilEnded()
+      const closed = await run(['session', 'close', thing], options)
+      assert.match(closed.stdout, /^took back/, closed.stderr)
+      const next = await ask(kind, thing)
+      assert.equal(next.event.session?.state, 'resumed', next.event.detail)
+      const body = bodyWith(next.canary)
+      assert.ok(body.includes(first.canary) && body.includes(typed))
+    })
 })
+
+/** What each program shows when it waits for the first line. */
+const prompts = {
+  claude: /forshortcuts|automodeon|shift\+tab/,
+  codex: /AskCodextodoanything/,
+} as const

@@ -9,6 +9,11 @@ export type CliOptions = {
   readonly home?: Home
   readonly env?: Readonly<Record<string, string | undefined>>
   readonly stdin?: string
+  readonly cwd?: string
+  /** In milliseconds. */
+  readonly timeout?: number
+  /** Programs that draw the whole screen need one; script(1) gives a terminal without a size. */
+  readonly size?: { readonly columns: number; readonly rows: number }
   /** Leaves standard input open, for the test to write to. */
   readonly keepStdin?: boolean
 }
@@ -27,6 +32,7 @@ export const start = (args: readonly string[], options: CliOptions = {}): ChildP
       DOORWARD_HOME: options.home?.root,
       ...options.env,
     }),
+    cwd: options.cwd,
     stdio: ['pipe', 'pipe', 'pipe'],
     // A test that fails must not leave one behind that follows something for ever.
     timeout: 40_000,
@@ -40,11 +46,14 @@ export const start = (args: readonly string[], options: CliOptions = {}): ChildP
 
 /** The built command line on a terminal of its own, by script(1) of util-linux. */
 export const startOnTerminal = (command: string, options: CliOptions = {}): ChildProcess => {
-  const line = `'${process.execPath}' '${cliMain}' ${command}`
+  const { size } = options
+  const sized = size ? `stty columns ${size.columns} rows ${size.rows}; ` : ''
+  const line = `${sized}'${process.execPath}' '${cliMain}' ${command}`
   return spawn('script', ['-qec', line, '/dev/null'], {
+    cwd: options.cwd,
     env: cleanEnvironment({ DOORWARD_HOME: options.home?.root, TERM: 'xterm', ...options.env }),
     stdio: ['pipe', 'pipe', 'pipe'],
-    timeout: 40_000,
+    timeout: options.timeout ?? 40_000,
     killSignal: 'SIGKILL',
   })
 }

@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict'
-import { delimiter } from 'node:path'
-import { withSafePath } from '../../../../cli/commands/session/program-stores.ts'
+import { mkdir, readdir, utimes, writeFile } from 'node:fs/promises'
+import { delimiter, join } from 'node:path'
+import { programStores, withSafePath } from '../../../../cli/commands/session/program-stores.ts'
 import {
   toClaudeTerminalForm,
   toCodexTerminalForm,
   toGeminiTerminalForm,
 } from '../../../../cli/commands/session/terminal-transcripts.ts'
+import { temporaryFolder } from '../../../support/temporary.ts'
 
 type Line = Record<string, unknown> & { payload?: Record<string, unknown> }
 
@@ -29,8 +31,12 @@ describe('a transcript at the terminal', () => {
       { type: 'attachment', uuid: 'b', parentUuid: 'a', attachment: { type: 'prompt_snapshot' } },
       { type: 'attachment', uuid: 'c', parentUuid: 'b', attachment: { type: 'date' } },
       {
-        ...{ type: 'assistant', uuid: 'd', parentUuid: 'c', cwd: '/home/owner' },
-        ...{ message: { role: 'assistant' }, permissionMode: 'bypassPermissions' },
+        type: 'assistant',
+        uuid: 'd',
+        parentUuid: 'c',
+        cwd: '/home/owner',
+        message: { role: 'assistant' },
+        permissionMode: 'bypassPermissions',
       },
       { type: 'attachment', uuid: 'x', parentUuid: 'y' },
       { type: 'attachment', uuid: 'y', parentUuid: 'x' },
@@ -56,8 +62,11 @@ describe('a transcript at the terminal', () => {
       {
         type: 'session_meta',
         payload: {
-          ...{ id: 'i', cwd: '/home/owner', runtime_workspace_roots: ['/'] },
-          ...{ base_instructions: { text: 'obey' }, dynamic_tools: [{ name: 'shell' }] },
+          id: 'i',
+          cwd: '/home/owner',
+          runtime_workspace_roots: ['/'],
+          base_instructions: { text: 'obey' },
+          dynamic_tools: [{ name: 'shell' }],
         },
       },
       { type: 'turn_context', payload: { cwd: '/home/owner', ...policy } },
@@ -95,5 +104,26 @@ describe('a transcript at the terminal', () => {
   it('starts no program that the checkout brings', () => {
     const path = ['.', '/usr/bin', 'node_modules/.bin', '', '/bin'].join(delimiter)
     assert.equal(withSafePath({ PATH: path }).PATH, ['/usr/bin', '/bin'].join(delimiter))
+  })
+
+  it('is taken back from the chat of Gemini CLI that was read from it', async () => {
+    const home = await temporaryFolder()
+    const chats = join(home, '.gemini', 'tmp', 'project', 'chats')
+    await mkdir(chats, { recursive: true })
+    const path = join(home, 'session-a.jsonl')
+    await writeFile(path, '')
+    const chatOf = (source: string) =>
+      bytesOf(
+        { sessionId: 'b', kind: 'main' },
+        { id: 'import-1', type: 'info', content: `Imported session from ${source}` },
+      )
+    await writeFile(join(chats, 'ours.jsonl'), chatOf(path))
+    await utimes(join(chats, 'ours.jsonl'), 1, 1)
+    await writeFile(join(chats, 'newer.jsonl'), chatOf(join(home, 'session-b.jsonl')))
+    const note = { conversation: 'a', turns: 1, folder: home, path }
+    const left = await programStores['gemini']?.takeOut(note, { GEMINI_CLI_HOME: home })
+    assert.deepEqual(left?.bytes, chatOf(path))
+    await left?.remove()
+    assert.deepEqual(await readdir(chats), ['newer.jsonl'])
   })
 })
