@@ -7,6 +7,7 @@ import { explainView } from './rules/explain.ts'
 import { rulesView } from './rules/rules.ts'
 import { schedulesView } from './schedules.ts'
 import { sessionsView } from './sessions.ts'
+import { usageView } from './usage.ts'
 
 /** All views of the page. */
 export const views: readonly View[] = [
@@ -16,6 +17,7 @@ export const views: readonly View[] = [
   explainView,
   schedulesView,
   sessionsView,
+  usageView,
   machinesView,
   problemsView,
 ]
