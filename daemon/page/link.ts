@@ -7,7 +7,7 @@ import { exactRouter, readJsonBody } from '../http/body.ts'
 import type { Browsers } from './browsers.ts'
 
 export const linkRoute = '/ui/link'
-/** Of the address of a link, before its code. */
+/** The path of a link before its code. */
 export const linkPrefix = `${linkRoute}/`
 
 /** Body of `POST /ui/link`: the view that the link opens. Only a path of the page, never another address. */

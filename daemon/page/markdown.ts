@@ -154,7 +154,7 @@ const toCells = (row: string): string[] =>
     .split(/(?<!\\)\|/)
     .map((cell) => cell.trim().replaceAll(String.raw`\|`, '|'))
 
-/** What a mark may span, so that a text of many unclosed marks costs no more than its length. */
+/** The lengths are bounded, so that a text of many unclosed marks costs no more than its length. */
 const spans =
   /`([^`\n]+)`|!?\[([^[\]]{0,500})\]\(<?([^()\s<>]{1,2000})>?(?: +"[^"\n]{0,500}")?\)|<?(https:\/\/[^\s<>"'`|]{1,2000})>?|\*\*([^*\n]{1,2000})\*\*|(?<![\w*])\*([^*\s][^*\n]{0,500})\*(?![\w*])|(?<!\w)_([^_\s][^_\n]{0,500})_(?!\w)|\\([^\w\s])/g
 

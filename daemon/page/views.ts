@@ -1,6 +1,7 @@
 import type { View } from './view.ts'
 import { eventView } from './events/event.ts'
 import { eventsView } from './events/events.ts'
+import { waitingView } from './events/waiting.ts'
 import { machinesView } from './machines.ts'
 import { problemsView } from './problems.ts'
 import { explainView } from './rules/explain.ts'
@@ -15,6 +16,7 @@ export const views: readonly View[] = [
   eventView,
   rulesView,
   explainView,
+  waitingView,
   schedulesView,
   sessionsView,
   usageView,

@@ -54,6 +54,7 @@ webhooks:
   - { path: /webhook/review, agent: reviewer, prompt_template: "Review: {{event.text}}" }
   - { path: /webhook/slow, agent: slow, prompt_template: "Summarise: {{event.text}}" }
   - { path: /webhook/ask, agent: echo, prompt_template: "{{event.text}}", deliver_to: ["file:asked.md"], approve: { by: [desktop], when: [file] } }
+  - { path: /webhook/many, agent: echo, prompt_template: "{{event.text}}" }
   - { path: /webhook/dry, agent: echo, prompt_template: "{{event.text}}", deliver_to: ["file:dry.md"], dry_run: true }
 `,
     })
@@ -207,6 +208,57 @@ webhooks:
     await page.locator('#notice', { hasText: 'forgotten' }).waitFor()
     assert.doesNotMatch(await page.locator('main').innerText(), /held back/)
     assert.deepEqual(complaints, [])
+    await close()
+  })
+
+  it('lists events by filter and search, page after page, and follows new ones', async () => {
+    const texts = Array.from({ length: 60 }, (_, number) => `needle ${number}`)
+    const ids = await Promise.all(texts.map(async (text) => post('/webhook/many', text)))
+    for (const id of ids) await untilFinished(daemon, id)
+    for (const look of [wide, narrow]) {
+      const { page, complaints, close } = await openView(browser, daemon, '/ui/events', look)
+      assert.equal(await page.locator('tbody tr').count(), 50)
+      await takePicture(page, `page-events-${look.colorScheme}`)
+      await page.getByLabel('From').selectOption('/webhook/many')
+      await page.getByRole('button', { name: 'Show', exact: true }).click()
+      await page.getByRole('link', { name: 'Older' }).click()
+      await page.getByRole('link', { name: 'Newest' }).waitFor()
+      // The first window has made one more.
+      assert.equal(await page.locator('tbody tr').count(), look === wide ? 10 : 11)
+      await page.getByLabel('Search').fill('needle 59')
+      await page.getByRole('button', { name: 'Show', exact: true }).click()
+      await page.waitForURL(/q=needle\+59/)
+      assert.match(await page.locator('tbody').innerText(), /needle 59/)
+      assert.equal(await page.locator('tbody tr').count(), 1)
+      await page.getByLabel('State').selectOption('failed')
+      await page.getByRole('button', { name: 'Show', exact: true }).click()
+      await page.getByText('No such event').waitFor()
+      await page.getByRole('link', { name: 'Show all' }).click()
+      await page.locator('tbody tr').first().waitFor()
+      const id = await post('/webhook/many', 'the newest')
+      await page.locator(`#event-${id} [data-state=done]`).waitFor()
+      assert.deepEqual([await isTooWide({ page }), complaints], [false, []])
+      await close()
+    }
+  })
+
+  it('shows what waits, and takes the answers there', async () => {
+    const ids = [await waiting('send this one'), await waiting('not this one')]
+    const { page, complaints, close } = await openView(browser, daemon, '/ui/waiting', narrow)
+    await takePicture(page, 'page-waiting')
+    const [sent, declined] = ids.map((id) => page.locator(`#waiting-${id}`))
+    assert.ok(sent && declined)
+    assert.match(await sent.locator('pre').innerText(), /send this one/)
+    await sent.getByRole('button', { name: 'Send', exact: true }).click()
+    await page.locator('#notice', { hasText: 'It is being sent' }).waitFor()
+    assert.equal(new URL(page.url()).pathname, '/ui/waiting')
+    await declined.getByRole('button', { name: 'Do not send' }).click()
+    await page.getByText('Nothing waits for you').waitFor()
+    assert.deepEqual(
+      await Promise.all(ids.map(async (id) => (await untilFinished(daemon, id)).state)),
+      ['done', 'declined'],
+    )
+    assert.deepEqual([await isTooWide({ page }), complaints], [false, []])
     await close()
   })
 

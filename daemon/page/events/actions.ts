@@ -8,7 +8,7 @@ const act = async ({ api, params }: PageRequest, name: string, body?: unknown): 
 export const apiPath = ({ id = '' }: PageRequest['params']): string =>
   `/events/${encodeURIComponent(id)}`
 
-/** Where an answer was given: the list of what waits leads back to itself. */
+/** The list of what waits leads back to itself. */
 const backFrom = (form: URLSearchParams) =>
   form.get('from') === 'waiting' ? { to: '/ui/waiting' } : {}
 

@@ -54,8 +54,8 @@ const renderTarget = (
       }${preview !== undefined && renderPreview(preview)}</div></li>`
 
 /** The exact text for a target. */
-export const renderPreview = (preview: string): Markup =>
-  markup`<details><summary>What it gets</summary><pre dir="auto">\n${toShownText(preview).text}</pre></details>`
+export const renderPreview = (preview: string, isOpen = false): Markup =>
+  markup`<details${isOpen && markup` open`}><summary>What it gets</summary><pre dir="auto">\n${toShownText(preview).text}</pre></details>`
 
 /** What the agent had: the parts of its prompt and what they left out, its sandbox, and its conversation. */
 export const renderAgent = (event: EventDetail): Markup | undefined => {
