@@ -90,7 +90,7 @@ const geminiHome = (env: Env): string =>
 
 /**
  * Gemini CLI gives a conversation from a file a new name and a new file, whose first message says which file it was.
- * Where it was read several times the newest counts.
+ * The newest counts where it was read several times.
  */
 const findGemini = async (note: OpenNote, env: Env): Promise<Left | undefined> => {
   const projects = join(geminiHome(env), 'tmp')
