@@ -18,6 +18,7 @@ import type { Predecessor } from './restart/new-process.ts'
 import { Restarter } from './restart/old-process.ts'
 import { checkRoutes } from './checks.ts'
 import { type EventControls, apiRoutes } from './routes.ts'
+import { setupRoutes } from './setup/routes.ts'
 import { scheduleRoutes } from './schedules/routes.ts'
 import { Scheduler } from './schedules/scheduler.ts'
 import { Shutdown } from './shutdown.ts'
@@ -224,6 +225,7 @@ const createRequestHandlers = (
         scheduleRoutes(scheduler),
         checkRoutes({ ...status, hooks }),
         pageLinkRoutes({ browsers: memory.browsers, events, history: services.history, url }),
+        setupRoutes({ home, live, run: services.run, oauth, testKeys: keys.testKeys, url }),
         tryOutRoutes({
           current: live.current,
           learners,

@@ -157,8 +157,11 @@ export class BotCreations {
   }
 
   view(id: string): BotCreation {
-    const { expiresAt, outcome } = this.#get(id)
-    return { id, expiresAt: new Date(expiresAt).toISOString(), ...outcome }
+    const { expiresAt, outcome, lease, page } = this.#get(id)
+    const url = `${new URL(lease.redirectUri).origin}${page}`
+    const isPending = outcome.status === 'pending'
+    const until = new Date(expiresAt).toISOString()
+    return { id, expiresAt: until, ...(isPending && { url }), ...outcome }
   }
 
   /** Resolves when the creation ends, the time is over or the signal is aborted. */

@@ -5,7 +5,9 @@ import type {
   ProviderSummary,
   StatusProblem,
   TokenSummary,
+  ImportLogin,
 } from '../../shared/api/api.ts'
+import { askGh, getGitHubHost } from '../../shared/gh.ts'
 import { gitHosts } from '../../shared/config/git-hosts.ts'
 import { getProviderName } from '../../shared/config/name-forms.ts'
 import { DoorwardError } from '../../shared/errors.ts'
@@ -106,15 +108,20 @@ export class OAuth implements Tokens {
     this.botRoutes = botRoutes(this.bots)
     this.#sealing = new Sealing({ ...services, keychain: this.#keychain, signal })
     const logOut = createLogOut({ ...services, signal })
+    const importToken = async (request: ImportLogin) => {
+      await this.bots.refuseLogin(request.provider)
+      return this.#logouts.track(importLogin(services, request, signal))
+    }
     this.routes = createRoutes({
       logins: this.#logins,
       startLogin: async (request) => {
         await this.bots.refuseLogin(request.provider)
         return this.#logins.start(request)
       },
-      importLogin: async (request) => {
-        await this.bots.refuseLogin(request.provider)
-        return this.#logouts.track(importLogin(services, request, signal))
+      importLogin: importToken,
+      importGh: async () => {
+        const host = getGitHubHost({ providers: dependencies.gateway.providers })
+        return importToken({ provider: 'github', accessToken: await askGh(host) })
       },
       logOut: async (provider, forget) => {
         await this.bots.refuseLogin(provider)

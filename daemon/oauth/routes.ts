@@ -24,6 +24,8 @@ type OAuthHandlers = {
   readonly logins: Logins
   readonly startLogin: Logins['start']
   readonly importLogin: (request: ImportLogin) => Promise<ImportedLogin>
+  /** With the token that gh has. */
+  readonly importGh: () => Promise<ImportedLogin>
   readonly logOut: LogOut
   readonly access: Tokens['access']
   readonly listTokens: () => Promise<TokenSummary[]>
@@ -35,6 +37,7 @@ export const createRoutes = ({
   logins,
   startLogin,
   importLogin,
+  importGh,
   logOut,
   access,
   listTokens,
@@ -66,6 +69,10 @@ export const createRoutes = ({
 
   router.post('/oauth/import', async (ctx) => {
     answer(ctx, 201, await importLogin(await readJsonBody(ctx, importLoginSchema)))
+  })
+
+  router.post('/oauth/import/gh', async (ctx) => {
+    answer(ctx, 201, await importGh())
   })
 
   router.get('/oauth/tokens', async (ctx) => {

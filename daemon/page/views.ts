@@ -8,6 +8,7 @@ import { explainView } from './rules/explain.ts'
 import { rulesView } from './rules/rules.ts'
 import { schedulesView } from './schedules.ts'
 import { sessionsView } from './sessions.ts'
+import { startView } from './start/start.ts'
 import { usageView } from './usage.ts'
 
 /** All views of the page. */
@@ -19,6 +20,7 @@ export const views: readonly View[] = [
   waitingView,
   schedulesView,
   sessionsView,
+  startView,
   usageView,
   machinesView,
   problemsView,

@@ -70,7 +70,7 @@ export type BotInstallation = {
 export type BotCreation = {
   readonly id: string
   readonly status: 'pending' | 'created' | 'failed' | 'expired' | 'cancelled'
-  /** The page with the button; only in the response of `POST /bots`. */
+  /** The page with the button, while it waits; it opens once. */
   readonly url?: string
   readonly expiresAt: string
   readonly bot?: BotSummary

@@ -86,6 +86,66 @@ export const setInEntry = (
   return isRight ? changed : undefined
 }
 
+/**
+ * Adds a map under a key that the file does not have, at its end. Undefined where the key is there in any form. Pure.
+ */
+export const addMap = (
+  text: string,
+  key: string,
+  { lines, value }: { readonly lines: readonly string[]; readonly value: unknown },
+): string | undefined => {
+  const before = readYaml('', text)
+  if (before.collectionAt(key).form !== 'missing') return undefined
+  const end = text === '' || text.endsWith('\n') ? '' : '\n'
+  const changed = `${text}${end}\n${key}:\n${lines.map((line) => `  ${line}\n`).join('')}`
+  const read = readYaml('', changed)
+  const expected = { ...(before.value as object | null), [key]: value }
+  const isRight = read.problems.length === 0 && isDeepStrictEqual(read.value, expected)
+  return isRight ? changed : undefined
+}
+
+/**
+ * Removes an item of a list in a configuration file, with the comments directly above it, without touching a character
+ * of the rest. `path` leads to the item: `['webhooks', 2]`, `['webhooks', 0, 'rules', 1]`. A list that has no other
+ * item becomes `[]`. Throws `usage` where that cannot be done, as for a list in brackets. Pure.
+ */
+export const removeItem = (text: string, path: readonly (string | number)[]): string => {
+  const index = Number(path.at(-1))
+  const list = path.slice(0, -1)
+  const file = readYaml('', text)
+  const expected = structuredClone(file.value)
+  const items = list.reduce<unknown>((value, key) => (value as Keyed)[key], expected) as unknown[]
+  items.splice(index, 1)
+  const lines = text.split('\n')
+  const indentAt = (line: number): number => (/^ *(?=- )/.exec(lines[line] ?? '') ?? [''])[0].length
+  const start = file.problemAt(path, '').line - 1
+  const indent = indentAt(start)
+  const isInside = (line: string): boolean =>
+    line.trim() === '' || line.length - line.trimStart().length > indent
+  const after = lines.slice(start + 1).findIndex((line) => !isInside(line))
+  const whole = lines.slice(start + 1, after === -1 ? lines.length : start + 1 + after)
+  const end = start + 1 + whole.findLastIndex((line) => line.trim() !== '') + 1
+  let from = start
+  const isComment = (line: string) => line.startsWith(`${' '.repeat(indent)}#`)
+  while (from > 0 && isComment(lines[from - 1] ?? '')) from -= 1
+  if (from > 0 && lines[from - 1]?.trim() === '') from -= 1
+  const isLast = items.length === 0
+  const key = file.problemAt(list, '').line - 1
+  const kept = isLast ? lines.with(key, (lines[key] ?? '').replace(/:\s*$/, ': []')) : lines
+  // Comments of the file may stand between the key and its first item.
+  const candidates = [from, start].map((first) => kept.toSpliced(first, end - first).join('\n'))
+  const found = candidates.find((candidate) => {
+    const { value, problems } = readYaml('', candidate)
+    return problems.length === 0 && isDeepStrictEqual(value, expected)
+  })
+  if (found !== undefined) return found
+  throw new DoorwardError('usage', 'the entry cannot be removed the way it is written', {
+    hint: `remove it by hand: doorward config edit ${String(path[0])}`,
+  })
+}
+
+type Keyed = Readonly<Record<string | number, unknown>>
+
 const notAddable = (key: string): DoorwardError =>
   new DoorwardError('usage', `nothing can be added to ${key} the way it is written`, {
     hint: 'write it with one entry below the other, or add what --print prints by hand',

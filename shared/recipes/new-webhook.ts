@@ -218,6 +218,8 @@ export type NewWebhook = {
   readonly secretEnv: string
   /** The rule of a recipe, in place of `on` to `prompt`. */
   readonly rule?: WrittenRule
+  /** What holds a new rule back. */
+  readonly brakes?: WrittenRule
   /** Ids of the people who may start it. */
   readonly from?: readonly number[]
   /** The sender needs these besides a secret. */

@@ -17,7 +17,7 @@ export const webhookEntry = (
   const { path, agent, secretEnv, fields = {} } = webhook
   const { keyField = 'secret_env' } = preset
   const what = toFields(webhook, preset)
-  const rule = webhook.rule ?? {
+  const rule = toWholeRule(webhook) ?? {
     lines: ['- name: review', ...indent([`agent: ${yamlText(agent)}`, ...what.lines], 2)],
     value: { name: 'review', agent, ...what.value },
   }
@@ -77,7 +77,8 @@ export const ruleEntry = (
   preset: WebhookPreset,
   name: string,
 ): WrittenRule => {
-  if (webhook.rule) return webhook.rule
+  const whole = toWholeRule(webhook)
+  if (whole) return whole
   const { lines, value } = toFields(webhook, preset)
   const { agent } = webhook
   return {
@@ -97,12 +98,19 @@ export const ruleEntry = (
   }
 }
 
+/** The rule of a recipe, with its brakes. */
+const toWholeRule = ({ rule, brakes }: NewWebhook): WrittenRule | undefined => {
+  if (!rule || !brakes) return rule
+  const lines = [...rule.lines, ...indent(brakes.lines, 2)]
+  return { lines, value: { ...rule.value, ...brakes.value } }
+}
+
 const indent = (lines: readonly string[], columns: number): string[] =>
   lines.map((line) => (line === '' ? '' : `${' '.repeat(columns)}${line}`))
 
 /** The part that runs, and where its answer goes. */
 const toFields = (
-  { path, on, filter, deliverTo, prompt }: NewWebhook,
+  { path, on, filter, deliverTo, prompt, brakes }: NewWebhook,
   preset: WebhookPreset,
 ): Fields => {
   const conditions = Object.entries(filter)
@@ -125,6 +133,7 @@ const toFields = (
         ? '# A review with comments on lines. It never approves, and requests no changes.'
         : '# doorward help targets lists the others; a list delivers to each.',
       `deliver_to: ${yamlOneOrList(deliverTo)}`,
+      ...(brakes?.lines ?? []),
     ],
     value: {
       ...(on.length > 0 && { on: on.length === 1 ? on[0] : on }),
@@ -134,6 +143,7 @@ const toFields = (
       ...code.value,
       prompt_template: prompt,
       deliver_to: deliverTo.length === 1 ? deliverTo[0] : deliverTo,
+      ...brakes?.value,
     },
   }
 }

@@ -28,12 +28,11 @@ export const writeEntry = async (
   found: OpenConfig,
   { webhook, preset, readOwnSecret, fixer }: ToWrite,
 ) => {
-  const isOfBot = preset.recipe !== undefined && findBotOf(webhook.path, found) !== undefined
-  const isBeside = isOfBot || (webhook.rule !== undefined && takesRules(webhook.path, found))
-  if (!isBeside) refuseDouble(webhook.path, found)
+  const isRule = isBeside(webhook, preset, found)
+  if (!isRule) refuseDouble(webhook.path, found)
   const open = await withAgentOfName(found, webhook.agent, fixer?.kind)
   const file = open.file('webhooks')
-  const added = isBeside ? withRule(open, webhook, preset) : withEntry(open, webhook, preset)
+  const added = isRule ? withRule(open, webhook, preset) : withEntry(open, webhook, preset)
   open.check('webhooks', added.text)
   const equipment = await equip(webhook.agent, open, { preset, fixer, isNew: open !== found })
   if (equipment?.text !== undefined) open.check('agents', equipment.text)
@@ -53,7 +52,19 @@ export const writeEntry = async (
     if (agents !== agentsBefore) await open.write('agents', agentsBefore)
     throw error
   }
-  return { open, webhook, file, added, secret, isNew, equipment, isNewAgent: open !== found }
+  const { rule } = added
+  const isNewAgent = open !== found
+  return { open, webhook, file, added, rule, secret, isNew, equipment, isNewAgent }
+}
+
+/** The rule of a recipe goes into an entry that has others, such as that of a bot. */
+export const isBeside = (
+  { path, rule }: NewWebhook,
+  { recipe }: WebhookPreset,
+  open: OpenConfig,
+): boolean => {
+  const isOfBot = recipe !== undefined && findBotOf(path, open) !== undefined
+  return isOfBot || (rule !== undefined && takesRules(path, open))
 }
 
 const equip = async (
@@ -69,7 +80,15 @@ const withEntry = (open: OpenConfig, webhook: NewWebhook, preset: WebhookPreset)
   const { text, value: before } = open.file('webhooks')
   const { webhooks } = (before ?? {}) as { webhooks?: unknown[] | null }
   const { lines, value } = webhookEntry(webhook, preset)
-  return addEntry(text, 'webhooks', { lines, expected: [...(webhooks ?? []), value] })
+  const rule = nameOf((value as { readonly rules?: readonly NamedRule[] }).rules?.[0])
+  return { ...addEntry(text, 'webhooks', { lines, expected: [...(webhooks ?? []), value] }), rule }
+}
+
+type NamedRule = Readonly<Record<string, unknown>>
+
+const nameOf = (rule: NamedRule | undefined): string | undefined => {
+  const name = rule?.['name']
+  return typeof name === 'string' ? name : undefined
 }
 
 /** In an entry with other rules, as that of a bot, which takes the deliveries of all its repositories. */
@@ -78,7 +97,8 @@ const withRule = (open: OpenConfig, webhook: NewWebhook, preset: WebhookPreset) 
   const names = (open.config.webhooks[index]?.rules ?? []).map(({ name }) => name)
   const [repository] = webhook.filter['repository.full_name'] ?? []
   const name = names.includes('review') ? `review-${repository?.split('/')[1] ?? '2'}` : 'review'
-  return addRule(open.file('webhooks').text, index, ruleEntry(webhook, preset, name))
+  const rule = ruleEntry(webhook, preset, name)
+  return { ...addRule(open.file('webhooks').text, index, rule), rule: nameOf(rule.value) }
 }
 
 type ToWrite = {
