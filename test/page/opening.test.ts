@@ -30,6 +30,8 @@ describe('opening the page', () => {
     })
   })
   after(async () => {
+    // The daemon that a restart has put in its place.
+    await daemon.client.post('/daemon/shutdown')
     assert.equal(await daemon.stop(), 0)
   })
 
