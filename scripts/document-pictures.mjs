@@ -1,7 +1,7 @@
 // Makes the pictures of the documents that need no desktop, in docs/pictures:
 //   node scripts/document-pictures.mjs [FOLDER]
 // events-follow.svg is the text of a tmux terminal; callback.png is the page after a login at the tests'
-// authorization server, in Chromium.
+// authorization server, in Chromium; page-*.png are views of the page with events of the samples.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -22,10 +22,12 @@ const main = async () => {
   try {
     writeFileSync(join(target, 'events-follow.svg'), await eventsFollow(scratch))
     writeFileSync(join(target, 'callback.png'), await callbackPage())
+    for (const [view, picture] of await pageViews())
+      writeFileSync(join(target, `page-${view}.png`), picture)
   } finally {
     rmSync(scratch, { recursive: true, force: true })
   }
-  console.log(`wrote events-follow.svg and callback.png in ${target}`)
+  console.log(`wrote events-follow.svg, callback.png and page-*.png in ${target}`)
 }
 
 const eventsFollow = async (scratch) => {
@@ -102,6 +104,58 @@ const callbackPage = async () => {
     await browser.close()
     await app.close()
     await server.close()
+    await removeTemporaryFolders()
+  }
+}
+
+/** Views of the page of a daemon that has run a few samples. */
+const pageViews = async () => {
+  const support = (name) => import(`../dist/test/support/${name}.js`)
+  const { startDaemon, untilFinished } = await support('daemon/daemon')
+  const { sendJson, startScriptedProvider } = await support('providers/scripted-provider')
+  const { launchChromium } = await support('desktop/chromium')
+  const { openView } = await support('desktop/page')
+  const { removeTemporaryFolders } = await support('temporary')
+  const usage = { inputTokens: 14_200, outputTokens: 910, costUsd: 0.11, model: 'a-model' }
+  const model = await startScriptedProvider(() => ({
+    '/': (response) => sendJson(response, 200, { text: 'The change is safe to merge.', usage }),
+  }))
+  const daemon = await startDaemon({
+    env: 'GITHUB_WEBHOOK_SECRET=a secret of these pictures\n',
+    agents: `agents:\n  reviewer: { kind: http, url: "${model.origin}/", answer_path: text, usage_path: usage }\n`,
+    webhooks: `webhooks:
+  - path: /webhook/github
+    signature_scheme: github
+    secret_env: GITHUB_WEBHOOK_SECRET
+    rules:
+      - { name: review, on: pull_request, agent: reviewer, prompt_template: "{{event.pull_request.title}}", deliver_to: "file:answers.md" }
+      - { name: triage, on: issues, agent: reviewer, prompt_template: "{{event.issue.title}}", deliver_to: "file:answers.md" }
+`,
+  })
+  const env = { ...process.env, DOORWARD_HOME: daemon.home.root }
+  const browser = await launchChromium()
+  try {
+    for (const sample of ['pull_request.opened', 'issues.opened', 'push', 'pull_request.opened']) {
+      const words = ['webhook', 'send', '/webhook/github', '--sample', `github:${sample}`, '--json']
+      const sent = JSON.parse(
+        execFileSync(process.execPath, [cli, ...words], { env, stdio: 'pipe' }),
+      )
+      await untilFinished(daemon, sent.id)
+    }
+    const { page } = await openView(browser, daemon, '/ui/events', {
+      width: 1100,
+      colorScheme: 'light',
+    })
+    const pictures = []
+    for (const view of ['events', 'usage']) {
+      await page.goto(`${daemon.url}/ui/${view}`)
+      pictures.push([view, await page.screenshot()])
+    }
+    return pictures
+  } finally {
+    await browser.close()
+    await daemon.stop()
+    model.close()
     await removeTemporaryFolders()
   }
 }

@@ -106,6 +106,7 @@ export const helpTopics = {
   'setup-for-agents': 'how an agent program sets doorward up for you',
   webhooks: 'a webhook: its sender, its secret, filter and prompt',
   agents: 'the agents that answer: programs, models, servers',
+  page: 'the page in the browser',
   mentions: 'a comment that names doorward, answered where it was written',
   'ci-failures': 'a failed build, explained on its pull request',
   fixes: 'an agent that opens a pull request with a fix',

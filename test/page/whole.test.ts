@@ -4,6 +4,7 @@ import { createRequire } from 'node:module'
 import { after, before, describe, it } from 'mocha'
 import type { Browser, Page } from 'playwright-core'
 import type { Usage } from '../../shared/api/api.ts'
+import { stopHome } from '../support/daemon/restart.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemon/daemon.ts'
 import { chromiumPath, launchChromium, takePicture } from '../support/desktop/chromium.ts'
 import { isTooWide, linkToView, narrow, openView, wide } from '../support/desktop/page.ts'
@@ -50,7 +51,8 @@ const describeWhole = (): void => {
   after(async () => {
     await browser.close()
     model.close()
-    assert.equal(await daemon.stop(), 0)
+    daemon.client.close()
+    await stopHome(daemon.home)
   })
 
   const post = async (path: string, text: string): Promise<string> => {

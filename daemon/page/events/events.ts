@@ -102,7 +102,7 @@ const renderRow = (event: EventRecord, { times }: PageRequest): Markup => markup
   <tr id="event-${event.id}">
     <th scope="row"><a href="/ui/events/${event.id}">${shownLine(describeWhat(event))}</a></th>
     <td><span class="state" data-state="${event.state}">${event.state}</span></td>
-    <td>${shownLine(event.resultPreview ?? event.detail ?? '')}</td>
+    <td class="result">${shownLine(event.resultPreview ?? event.detail ?? '')}</td>
     <td class="number">${formatCost(event)}</td>
     <td class="soft">${times.at(event.receivedAt)}</td>
   </tr>`
