@@ -2,7 +2,7 @@ import type { RequestListener } from 'node:http'
 import type { Router } from '@koa/router'
 import Koa, { type Middleware } from 'koa'
 import { DoorwardError } from '../shared/errors.ts'
-import { loggedPath } from './page/page.ts'
+import { isOnPage, loggedPath } from './page/page.ts'
 import { type Guard, serveHealth } from './http/guard.ts'
 import { problemMediaType, toProblem, logInternal } from './http/respond.ts'
 import { batchResponse } from './http/turn-batching.ts'
@@ -32,8 +32,8 @@ export type AppParts = {
   readonly guard: Guard
   readonly log: Log
   readonly serveWebhook: ServeWebhook
-  /** Answer the browser of the owner. */
-  readonly pages: readonly Middleware[]
+  /** Answers the browser of the owner. */
+  readonly page: Middleware
   readonly succession: Pick<Succession, 'successor' | 'awaitSuccessor'>
   readonly routers: readonly Router[]
 }
@@ -47,14 +47,15 @@ export const createApp = ({
   guard,
   log,
   serveWebhook,
-  pages,
+  page,
   succession,
   routers,
 }: AppParts): RequestListener => {
   const app = createKoa(log)
   app.use(serveHealth(apiToken))
   app.use(onlyApiPaths)
-  for (const page of pages) app.use(page)
+  app.use(onlyOnPage(onlyWhileServing(succession)))
+  app.use(page)
   app.use(guarded(guard))
   app.use(neverStored)
   app.use(onlyWhileServing(succession))
@@ -88,6 +89,12 @@ const afterWebhooks = (serveWebhook: ServeWebhook, app: Koa): RequestListener =>
     if (!serveWebhook(request, response)) void handle(request, response)
   }
 }
+
+/** A browser that holds a connection to the daemon before a restart is to open another. */
+const onlyOnPage =
+  (check: Middleware): Middleware =>
+  (ctx, next) =>
+    isOnPage(ctx.path) ? check(ctx, next) : next()
 
 const guarded =
   (guard: Guard): Middleware =>

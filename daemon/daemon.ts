@@ -202,7 +202,7 @@ const createRequestHandlers = (
       guard: createGuard(apiToken, port),
       log,
       serveWebhook,
-      pages: [servePage({ apiToken, port, url, browsers: memory.browsers, stream, log })],
+      page: servePage({ apiToken, port, url, browsers: memory.browsers, stream, log }),
       succession,
       // Each is tried in turn: a token is what programs ask for most.
       routers: [

@@ -4,20 +4,21 @@
 // On a change each tab that is seen asks for its own view again, and changes only what is different.
 ;(() => {
   const quietMs = 250
+  const retryMs = 1000
   const main = document.getElementById('content')
   const connection = document.getElementById('connection')
   // A page without views, such as that of an expired link.
   if (!main || !connection) return
+
+  let timer
+  let isAsking = false
+  let isStale = false
 
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone
   if (zone && zone !== document.documentElement.dataset.zone) {
     document.cookie = `doorward-zone=${zone}; path=/ui; max-age=31536000; samesite=strict`
     void refresh()
   }
-
-  let timer
-  let isAsking = false
-  let isStale = false
 
   /** Asks for this view again; changes meanwhile count as one. */
   async function refresh() {
@@ -32,19 +33,21 @@
       if (answer.status === 401)
         say('The daemon was stopped, which ends the key of this browser. Run: doorward open')
       else if (answer.ok || answer.status === 404) show(await answer.text())
+      else soon(retryMs)
     } catch {
       // The stream says that the daemon is gone.
+      soon(retryMs)
     } finally {
       isAsking = false
     }
     if (isStale) soon()
   }
 
-  function soon() {
+  function soon(afterMs = quietMs) {
     timer ??= setTimeout(() => {
       timer = undefined
       void refresh()
-    }, quietMs)
+    }, afterMs)
   }
 
   function show(html) {

@@ -48,11 +48,12 @@ type PageParts = {
 /** Answers `/` and everything below `/ui/` but the route of the API there. */
 export const servePage = (parts: PageParts): Middleware => {
   const page = new Page(parts)
-  return (ctx, next) =>
-    ctx.path === '/' || (ctx.path.startsWith('/ui') && ctx.path !== linkRoute)
-      ? page.answer(ctx)
-      : next()
+  return (ctx, next) => (isOnPage(ctx.path) ? page.answer(ctx) : next())
 }
+
+/** True for a path of the page, which a browser asks for without the bearer token. */
+export const isOnPage = (path: string): boolean =>
+  path === '/' || (path.startsWith('/ui') && path !== linkRoute)
 
 const warnEveryMs = 60_000
 

@@ -32,7 +32,7 @@ describe('the app, asked by another machine', () => {
         sendJson(response, 202, { status: 'accepted' })
         return true
       },
-      pages: [],
+      page: (_, next) => next(),
       routers: [routes],
     })
     server = createServer(app)

@@ -73,7 +73,7 @@ const renderFilters = (asked: URLSearchParams, { status }: PageRequest): Markup 
         markup`<option value="${value}"${value === (asked.get(name) ?? '') && markup` selected`}>${text}</option>`,
     )}</select></label>`
   return markup`
-          <form method="get" action="/ui/events" class="row" role="search">
+          <form method="get" action="/ui/events" class="row fields" role="search">
             <label>Search <input type="search" name="q" maxlength="200" value="${asked.get('q') ?? ''}"></label>
             ${field('state', 'State', [['', 'any'], ...eventStates.map((state): Option => [state, state])])}
             ${field('of', 'From', [['', 'anywhere'], ...origins])}
