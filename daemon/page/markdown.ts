@@ -60,7 +60,7 @@ const readCode = (lines: readonly string[], at: number, fence: string): Block =>
   let end = at + 1
   while (end < lines.length && !isClosing(lines[end] ?? '', mark, fence.length)) end += 1
   // HTML drops the first line break in a `pre`.
-  const html = markup`<pre><code>\n${lines.slice(at + 1, end).join('\n')}</code></pre>`
+  const html = markup`<pre>\n<code>${lines.slice(at + 1, end).join('\n')}</code></pre>`
   return { html, end: end + 1 }
 }
 

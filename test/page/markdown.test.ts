@@ -28,12 +28,12 @@ describe('Markdown of an answer', () => {
       '> a\n> - b\n\nc',
       '<blockquote><p>a</p><ul><li><p>b</p></li></ul></blockquote><p>c</p>',
     ],
-    ['code', '```js\n<b>\n# a\n```\nb', '<pre><code>\n&#60;b&#62;\n# a</code></pre><p>b</p>'],
-    ['code without an end', '~~~\na', '<pre><code>\na</code></pre>'],
+    ['code', '```js\n<b>\n# a\n```\nb', '<pre>\n<code>&#60;b&#62;\n# a</code></pre><p>b</p>'],
+    ['code without an end', '~~~\na', '<pre>\n<code>a</code></pre>'],
     [
       'code in an item',
       '- a\n  ```\n  b\n  ```',
-      '<ul><li><p>a</p><pre><code>\nb</code></pre></li></ul>',
+      '<ul><li><p>a</p><pre>\n<code>b</code></pre></li></ul>',
     ],
     [
       'marks',
