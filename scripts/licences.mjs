@@ -7,9 +7,10 @@ import { join } from 'node:path'
 import { isAllowed, licenceOf } from './bundle-licenses.mjs'
 import { root } from './setup.mjs'
 
-/** Licences of development packages that have no SPDX name; the bundles contain none of them. */
+/** Other licences of development packages; the bundles contain none of them. */
 const ofDevelopment = new Map([
   ['argparse', 'PSF-2.0'],
+  ['axe-core', 'MPL-2.0, which is about changes to its own files'],
   ['jsbi', 'Apache-2.0, said in its LICENSE alone'],
   ['map-stream', 'MIT, said in its LICENCE alone'],
 ])
