@@ -206,13 +206,16 @@ class Page {
   }
 }
 
+/** The agent of the sample configuration, which answers the samples of `npm start`. */
+const sampleAgent = 'echo'
+
 /** Where `/` leads: to the start of somebody who has nothing yet, else to the events. */
 const firstView = async (status: Status, api: PageRequest['api']): Promise<string> => {
   const { bots } = await api.get<{ bots: readonly unknown[] }>('/bots')
   const isNew =
     status.tokens.length === 0 &&
     bots.length === 0 &&
-    !status.webhooks.some(({ lastEventAt }) => lastEventAt !== null)
+    !status.webhooks.some(({ agent, lastEventAt }) => lastEventAt !== null && agent !== sampleAgent)
   return isNew ? '/ui/start' : '/ui/events'
 }
 
