@@ -192,7 +192,7 @@ const addCommands = (program: Command): void => {
     .description('print how an agent program, such as Claude Code, sets doorward up for you')
     .requiredOption('--for-agent', 'print the text that the agent follows, question by question')
     .addHelpText('after', setupHelp)
-    .action(run(async () => (await import('./commands/setup.ts')).printSetup))
+    .action(run(async () => (await import('./commands/help.ts')).printSetup))
   program
     .command('doctor')
     .description('check for problems and print their fixes; exits with 1 on an error')

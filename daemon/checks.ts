@@ -1,5 +1,6 @@
 import type { Router } from '@koa/router'
 import { z } from 'zod'
+import type { SourceSummary } from '../shared/api/api.ts'
 import { type Check, checkLimitMs, type Checks, checksFor, runGroup } from '../shared/api/checks.ts'
 import { enabledRules } from '../shared/schedules/definitions.ts'
 import { DoorwardError } from '../shared/errors.ts'
@@ -12,7 +13,6 @@ import { checkLogins, listNeededLogins, reachProviders } from './oauth/check.ts'
 import { checkMachines } from './queue/check.ts'
 import type { Hooks } from './sender-apis/hooks.ts'
 import type { StatusParts } from './status.ts'
-import { checkSources } from './sources/check.ts'
 import { checkTunnel } from './tunnel/check.ts'
 import { createKeyedMutex } from './util/concurrency.ts'
 import { createGit } from './workspace/git.ts'
@@ -109,4 +109,16 @@ const checkGit = async (
     if (!(thrown instanceof DoorwardError)) throw thrown
     return [error('git', thrown.message, thrown.hint)]
   }
+}
+
+/** Whether each source brings events, and why not. */
+const checkSources = (sources: readonly SourceSummary[]): Check[] => {
+  const { ok, warning, error } = checksFor('sources')
+  return sources.map(({ kind, how, state, since, problem, webhooks }) => {
+    const name = webhooks[0] === undefined ? kind : `${kind} ${webhooks[0]}`
+    if (state === 'failed') return error(name, problem?.detail ?? 'failed', problem?.hint)
+    if (problem) return warning(name, problem.detail, problem.hint)
+    if (state === 'connected') return ok(name, `${how}, since ${since ?? 'now'}`)
+    return warning(name, 'not connected yet', 'check the network')
+  })
 }

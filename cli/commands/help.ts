@@ -43,6 +43,13 @@ export const showHelp = async (
   else for (const line of toLines(text, terminal)) terminal.print(line)
 }
 
+/** Prints the text by which an agent program sets doorward up, as it is: the reader is no person. */
+export const printSetup = async ({ terminal }: Context): Promise<void> => {
+  const text = await readHelpTopic('setup-for-agents')
+  if (terminal.json) terminal.printJson({ text })
+  else terminal.print(text.trimEnd())
+}
+
 /** Formatted as commander formats the commands above. */
 const topicLines = (program: Command, columns = 80): string[] => {
   const help = Object.assign(program.createHelp(), { helpWidth: columns })

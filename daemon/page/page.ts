@@ -22,9 +22,8 @@ import {
   otherUser,
   whyNoPerson,
 } from './person.ts'
-import { readForm } from './form.ts'
 import { timesIn } from './times.ts'
-import type { Action, PageRequest, View } from './view.ts'
+import { type Action, type PageRequest, readForm, type View } from './view.ts'
 import { views } from './views.ts'
 
 /*

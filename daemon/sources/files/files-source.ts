@@ -1,17 +1,17 @@
 import { hash } from 'node:crypto'
 import type { Stats } from 'node:fs'
-import { basename } from 'node:path'
+import { basename, dirname, join, resolve, sep } from 'node:path'
 import { type FSWatcher, watch } from 'chokidar'
+import { compileTest } from '../../../shared/filter/tests.ts'
 import type { FilesFeed } from '../../../shared/sources/local-feed.ts'
-import { systemReason } from '../../../shared/home/home.ts'
+import { expandTilde, systemReason } from '../../../shared/home/home.ts'
 import { isInside } from '../../../shared/sandbox/probe.ts'
 import { giveToAll, type Source, SourceFault, type SourceServices, toPause } from '../source.ts'
 import type { Unrun } from '../unrun.ts'
-import { toBase, toFileTest } from './globs.ts'
 
 /*
- * Changes of files are events: `{event, path, name, size}`, once a file has been quiet for a while. What was there
- * before says nothing. The home of doorward is left out, as its own answers would start it again.
+ * Changes of files are events: `{event, path, name, size}`, once a file has been quiet for a while. Files that were
+ * there before cause none. The home of doorward is left out, as its own answers would start it again.
  */
 
 type FilesParts = SourceServices & {
@@ -132,4 +132,26 @@ export class FilesSource implements Source {
       ),
     )
   }
+}
+
+/** The folder in which the files of a glob can be: all before its first star. */
+export const toBase = (glob: string): string => {
+  const whole = expandTilde(glob)
+  const at = whole.search(/[*?[{]/)
+  if (at === -1) return resolve(whole)
+  return resolve(
+    whole.slice(0, at).endsWith('/') ? whole.slice(0, at) : dirname(whole.slice(0, at)),
+  )
+}
+
+/** True for the paths that one of the globs matches; `**` also stands for no folder. */
+export const toFileTest = (globs: readonly string[]): ((path: string) => boolean) => {
+  const whole = globs.map((glob) => {
+    const base = toBase(glob)
+    const rest = expandTilde(glob).slice(base.length)
+    return /[*?[{]/.test(glob) ? `${join(base, '/')}${rest.replace(/^\//, '')}` : base
+  })
+  const all = whole.flatMap((glob) => [glob, glob.replaceAll('**/', '')])
+  const { accepts } = compileTest('glob', [...new Set(all)])
+  return (path) => accepts(path.split(sep).join('/'))
 }

@@ -1,3 +1,4 @@
+import { withoutPrefix } from '../../delivery/format/place-comments.ts'
 import type { Workspace } from '../workspaces.ts'
 import type { Context, ContextSource } from './source.ts'
 import { cutLines, cutList, formatSize, showName } from './source.ts'
@@ -11,6 +12,8 @@ export const diffOptions = ['--no-color', '--no-ext-diff', '--no-textconv', '--f
 /** The longest patch that is read; no limit of a context is longer. */
 const maxPatchBytes = 32 * 1024 * 1024
 const maxListBytes = 16 * 1024 * 1024
+/** The daemon keeps the hunks of an event in memory with it. */
+const maxHunkCharacters = 256 * 1024
 
 /** The patch, as git writes it: files that do not fit are named and left out. */
 export const readDiff = async (source: ContextSource): Promise<Context> => {
@@ -211,4 +214,30 @@ export const splitPatch = (patch: Buffer): Buffer[] => {
 const findNext = (patch: Buffer, place: number): number => {
   const found = patch.indexOf(`\n${String(start)}`, place)
   return found === -1 ? -1 : found + 1
+}
+
+/** The diffs of these files with the kind of each line and without its text. Files that do not fit are left out. */
+export const readHunks = async (
+  { git, head, from }: Pick<Workspace, 'git' | 'head'> & { readonly from: string },
+  paths: readonly string[],
+): Promise<Record<string, string>> => {
+  const wanted = [...new Set(paths.flatMap((path) => [path, withoutPrefix(path)]))]
+  const literally = ['--literal-pathspecs', '-c', 'core.quotePath=false']
+  const { stdout, cut } = await git(
+    [...literally, 'diff', '--patch', ...diffOptions, from, head, '--', ...wanted],
+    { outputLimitBytes: maxPatchBytes },
+  )
+  const patches = splitPatch(stdout)
+  const hunks: Record<string, string> = {}
+  let room = maxHunkCharacters
+  for (const patch of cut ? patches.slice(0, -1) : patches) {
+    const text = patch.toString()
+    const path = /^\+\+\+ b\/(.*?)\t?$/m.exec(text)?.[1] ?? /^--- a\/(.*?)\t?$/m.exec(text)?.[1]
+    const start = text.indexOf('\n@@ ')
+    if (path === undefined || start === -1) continue
+    const rows = text.slice(start + 1).replaceAll(/^(?!@@ )([ +-]).*$/gm, '$1')
+    room -= rows.length
+    if (room >= 0) hunks[path] = rows
+  }
+  return hunks
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { LineReader, toBatch, toPayload } from '../../../daemon/sources/command/lines.ts'
-import { toBase, toFileTest } from '../../../daemon/sources/files/globs.ts'
+import { LineReader, toBatch, toPayload } from '../../../daemon/sources/command/command-source.ts'
+import { toBase, toFileTest } from '../../../daemon/sources/files/files-source.ts'
 
 describe('the lines of a program', () => {
   it('are put together from pieces, whatever their ends', () => {
