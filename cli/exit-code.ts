@@ -27,7 +27,7 @@ const exitCodes: Partial<Record<ErrorCode, number>> = {
   interrupted: exitInterrupted,
 }
 
-/** What the process ends with after this error; 1 for anything unknown. */
+/** The exit code of the process after this error; 1 for anything unknown. */
 export const toExitCode = (error: unknown): number => {
   if (!(error instanceof DoorwardError)) return exitFailed
   // Some errors name their own exit code.

@@ -34,7 +34,7 @@ export type Memory = {
   /** What was asked in chats. */
   readonly questions: QuestionRecords
   readonly sessions: Sessions
-  /** Those that may show the page. */
+  /** The browsers that may show the page. */
   readonly browsers: Browsers
   /** When the stream of runs in NATS was made: another time means that what waited in it is gone. */
   readonly runs: { madeAt: string | undefined }

@@ -11,7 +11,7 @@ export type Look = {
   /** Columns to keep within; only code may be wider. */
   readonly width: number
   readonly paint: (style: Style, text: string) => string
-  /** What follows the text of a link, or nothing: `(doorward help providers)`. */
+  /** The words after the text of a link, or nothing: `(doorward help providers)`. */
   readonly linked: (href: string, text: string) => string
 }
 

@@ -35,7 +35,7 @@ import type { PastApi } from '../sender-apis/sender-api.ts'
 import { textAt } from '../util/payload-path.ts'
 import { createBotPast } from './deliveries.ts'
 
-/** What a token may do where a request names nothing. */
+/** The permissions of a token where a request names nothing. */
 const leastPermissions: Permissions = { contents: 'read' }
 const githubApiUrl = 'https://api.github.com'
 const perPage = 100

@@ -21,7 +21,7 @@ import type { BotRecord } from './bot-record.ts'
 import { loadBotPage, renderUsed } from './bot-page.ts'
 import { suggestName, toHookUrl, toManifest, toSlug } from './manifest.ts'
 
-/** Where GitHub leads back to, at the listener of logins. */
+/** The address to which GitHub leads back, at the listener of logins. */
 export const botCallbackPath = '/bot/callback'
 const host = '127.0.0.1'
 const maxKept = 20

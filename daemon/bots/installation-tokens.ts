@@ -5,7 +5,7 @@ import { textAt } from '../util/payload-path.ts'
 import { reasonOf, requestAsApp } from './app-api.ts'
 import { type BotRecord, toBotLogin } from './bot-record.ts'
 
-/** What a token may do: `{contents: 'read'}`; names and levels are GitHub's. */
+/** The permissions of a token: `{contents: 'read'}`; names and levels are GitHub's. */
 export type Permissions = Readonly<Record<string, 'read' | 'write'>>
 
 export type MintedToken = {

@@ -42,7 +42,7 @@ import type { Git } from '../workspace/git.ts'
  *   delivery of the same reply resumes at the part that failed
  */
 
-/** What a target has made for an event. */
+/** The message that a target has made for an event. */
 export type EventLinkTo = NonNullable<EventRecord['links']>[number]
 
 type DeliverOptions = {

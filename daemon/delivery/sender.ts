@@ -21,7 +21,7 @@ export type LiveCheck = {
 export type AgentReply = {
   readonly eventId: string
   readonly webhook: string
-  /** What the event is about, in one line. */
+  /** The subject of the event, in one line. */
   readonly title?: string | undefined
   readonly rule?: string | undefined
   readonly subject?: EventRecord['subject'] | undefined

@@ -14,7 +14,7 @@ type Frame = {
   readonly zone: string
 }
 
-/** Where the files of the page are served; the version in it makes a browser load those of a new version. */
+/** The path of a file of the page; the version in it makes a browser load those of a new version. */
 export const assetPath = (name: string): string => `/ui/assets/${version}/${name}`
 
 type Place = {

@@ -2,7 +2,7 @@ import type { SourceSummary, StatusProblem } from '../../shared/api/api.ts'
 import { type Markup, markup, shownLine } from './markup.ts'
 import type { View } from './view.ts'
 
-/** What is wrong now, and what fixes it. */
+/** The view of the current problems, each with the way out. */
 export const problemsView: View = {
   path: '/ui/problems',
   show: async ({ status: { problems, sources = [] }, times }) => {

@@ -40,7 +40,7 @@ export type FromNew =
   /** The daemon is being stopped: stop too, `now` without waiting for agents. */
   | { readonly kind: 'stop'; readonly now: boolean }
 
-/** Where a daemon serves, and since when. */
+/** The addresses of a daemon, and since when it serves. */
 export type Address = {
   readonly url: string
   /** The address for senders of webhooks, when it is not `url`. */

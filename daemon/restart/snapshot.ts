@@ -26,7 +26,7 @@ export type Snapshot = DeliveryState & {
   readonly sessions?: ReturnType<Memory['sessions']['snapshot']>
   readonly browsers?: ReturnType<Memory['browsers']['snapshot']>
   readonly history?: UnwrittenEvents
-  /** What waits for an agent, in order. */
+  /** The events that wait for an agent, in order. */
   readonly queued: readonly QueuedCopy[]
 }
 

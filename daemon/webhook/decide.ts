@@ -14,7 +14,7 @@ import { findHandshake, type Handshake } from './senders/handshakes.ts'
  * asks the same as a delivery.
  */
 
-/** What the daemon knows besides the delivery. */
+/** The facts that the daemon knows besides the delivery. */
 export type Facts = {
   readonly deliveries: Pick<SeenDeliveries, 'eventFor'>
   readonly groups: Pick<EventGroups, 'hasWaiting' | 'newerThan'>

@@ -69,7 +69,7 @@ export type PipelineParts = ContactParts &
 /** A response ends the delivery. */
 export type StepResult = Accepted | undefined
 
-/** What an earlier step has found. */
+/** Returns the finding of an earlier step. */
 const required = <Value>(value: Value | undefined): Value => {
   if (value === undefined) throw new DoorwardError('internal', 'a step of a delivery is missing')
   return value

@@ -48,7 +48,7 @@ export type GitOutput = {
 /** Runs git. Throws `GitFailed`, or a `DoorwardError` where git is missing, or stopped. */
 export type Git = (args: readonly string[], options: GitOptions) => Promise<GitOutput>
 
-/** What git wrote to standard error, without a token. */
+/** The text that git wrote to standard error, without a token. */
 export class GitFailed extends Error {
   override readonly name = 'GitFailed'
   /** Set where the proxy prevented it. */

@@ -64,7 +64,7 @@ const ruleExplanationSchema = z.strictObject({
     detail: z.string().optional(),
     /** Why it would run without the sandbox that it asks for. */
     unconfined: z.string().optional(),
-    /** What it reaches and may take in its sandbox. */
+    /** The hosts that it reaches, and the resources that it may take, in its sandbox. */
     sandbox: z.string().optional(),
   }),
   /** The code that the agent sees. Nothing is fetched, so it may not be there. */

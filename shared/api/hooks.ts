@@ -75,7 +75,7 @@ export const hooksSchema = z.strictObject({
 })
 export type HookSummary = z.infer<typeof hooksSchema>['hooks'][number]
 
-/** What is wrong with a hook, and the way out. */
+/** The fault of a hook, and the way out. */
 export const describeHookProblem = ({
   state,
   repository,

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/* What runs used, in the local API. */
+/* The usage of runs, in the local API. */
 
 /** No run reaches this: a program that says more is not believed. */
 export const maxTokens = 1e9

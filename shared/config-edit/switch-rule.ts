@@ -109,7 +109,7 @@ const endOf = ({ value }: Pair): number =>
   (value as { readonly range?: readonly number[] } | null)?.range?.[1] ?? 0
 const lineStart = (text: string, offset: number): number => text.lastIndexOf('\n', offset - 1) + 1
 
-/** Where the line after this offset begins. */
+/** The offset at which the next line begins. */
 const nextLine = (text: string, offset: number): number => {
   if (text[offset - 1] === '\n') return offset
   const end = text.indexOf('\n', offset)

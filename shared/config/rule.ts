@@ -94,7 +94,7 @@ export type Rule = {
   readonly bot?: string
   /** How many of its events may run in an hour or a day. */
   readonly maxRuns: Rate | undefined
-  /** What its runs may cost. */
+  /** The budget of its runs. */
   readonly budget?: Budget
   readonly acceptsRisk: boolean
   /** Nothing is delivered. */

@@ -32,7 +32,7 @@ export type CatchUpSettings = {
   readonly everyMs?: number
 }
 
-/** What a hook is made of. */
+/** The parts of a hook. */
 export type HookSettings = {
   readonly url: string
   readonly secret: string

@@ -44,14 +44,14 @@ export type Webhook = {
   /** The owner agrees to the first request of the sender: a secret, or a subscription. */
   readonly confirm: boolean
   readonly scheme: SignatureScheme
-  /** What identifies repeated deliveries. */
+  /** The part of a delivery that identifies its repetitions. */
   readonly dedupe: 'id' | 'body' | 'off'
   readonly rateLimit: Rate | undefined
   /** The hook that delivers to it, where `webhook connect` made it. */
   readonly source?: WebhookSource
   /** Where deliveries to it are caught up. */
   readonly catchUp?: CatchUpSettings
-  /** Where its events come from, if it takes no requests. */
+  /** The source of its events, if it takes no requests. */
   readonly feed?: Feed
   /** None in an entry that only takes deliveries so far, as that of a new bot. */
   readonly rules: readonly Rule[]

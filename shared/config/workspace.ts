@@ -13,7 +13,7 @@ import {
 } from '../templates.ts'
 import { isLoginName } from './name-forms.ts'
 
-/** What a rule says about the code that its agent sees. */
+/** The settings of a rule for the code that its agent sees. */
 export type WorkspaceSettings = {
   /** `owner/name`, an https address, or a path on this machine. */
   readonly repo: Template

@@ -39,7 +39,7 @@ export type SignatureForm = {
   readonly header: string
   /** Others that may have one too, each by another key. */
   readonly moreHeaders?: readonly string[]
-  /** Where a token is, if it is not the header's whole value. */
+  /** The place of a token, if it is not the header's whole value. */
   readonly in?: 'bearer' | 'basic' | 'query' | 'field'
   /** The parameter of the query with the token. */
   readonly query?: string

@@ -193,7 +193,7 @@ export const isConfigurationGood = async ({ home, terminal }: Context): Promise<
   return problems.length === 0
 }
 
-/** As over ssh, in a container and on a server. */
+/** True over ssh, in a container and on a server. */
 const isWithoutDesktop = async (home: Home, env: NodeJS.ProcessEnv): Promise<boolean> =>
   process.platform === 'linux' &&
   !env['DISPLAY'] &&

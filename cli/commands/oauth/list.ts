@@ -58,7 +58,7 @@ const toRow = (token: TokenSummary, now: Date, terminal: Terminal): Cell[] => {
   ]
 }
 
-/** What the user can fix about one login, each with its command. */
+/** The faults of one login that the user can fix, each with its command. */
 const whatIsWrong = (
   { provider, status, scopes, missingScopes = [] }: TokenSummary,
   problems: Status['problems'],

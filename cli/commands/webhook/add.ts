@@ -145,7 +145,7 @@ type Report = {
   readonly url: string
   readonly agent: string
   readonly agentState?: 'new'
-  /** What a recipe gave it, or why it did not. */
+  /** The rule that a recipe gave it, or why it gave none. */
   readonly agentNote?: string
   readonly scheme: string
   /** Both are missing where the sender publishes its keys. */

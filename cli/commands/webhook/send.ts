@@ -176,7 +176,7 @@ const printPosted = (posted: PostedWebhook, terminal: Terminal): void => {
 
 const listEvents = (posted: PostedWebhook): readonly PostedEvent[] => posted.events ?? [posted]
 
-/** What the daemon answers to a webhook that it takes. */
+/** The daemon's answer to a webhook that it takes. */
 type PostedWebhook = {
   readonly id: string
   readonly status: string

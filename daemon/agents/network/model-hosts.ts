@@ -12,7 +12,7 @@ import { isLoopbackHost } from '../../../shared/network/addresses.ts'
 
 type Env = Readonly<Record<string, string | undefined>>
 
-/** What is known of a run before it starts. */
+/** The facts of a run that are known before it starts. */
 export type ModelRun = {
   readonly kind: CliKind
   readonly env: Env

@@ -31,7 +31,7 @@ export type Bounds = Limits & {
 const everyMs = 250
 /** The second and third number of /proc/<pid>/statm are in pages. */
 const pageBytes = 4096
-/** What the kernel counts is threads, and a program of Node has a dozen. */
+/** The kernel counts threads, and a program of Node has a dozen. */
 const threadsOfProcess = 8
 
 const script = `

@@ -36,7 +36,7 @@ export type Inspect = (leaving: Leaving) => Promise<Inspected>
 
 export type InspectParts = {
   readonly git: Git
-  /** What the configuration uses as a secret. */
+  /** The values that the configuration uses as secrets. */
   readonly configured: readonly HeldSecret[]
   /** Tokens, clients and keys that the daemon has now. */
   readonly held: () => Promise<readonly HeldSecret[]>

@@ -38,7 +38,7 @@ export type Provider = {
 
 export type RedirectHost = '127.0.0.1' | 'localhost'
 
-/** Where the browser returns to, without the port. */
+/** The address to which the browser returns, without the port. */
 export type RedirectTarget = Pick<Provider, 'redirectHost' | 'redirectPath'>
 
 /** True for a valid name of a provider. */

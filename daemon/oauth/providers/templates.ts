@@ -9,7 +9,7 @@ export type App = {
   readonly kind: string
   /** How the provider compares redirect URIs; `none`: nothing is registered. */
   readonly redirect: 'none' | 'any-port' | 'exact'
-  /** What the provider calls a redirect URI. */
+  /** The provider's name of a redirect URI. */
   readonly redirectName: string
   readonly secret: 'required' | 'optional' | 'none'
 }

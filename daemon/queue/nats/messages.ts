@@ -20,7 +20,7 @@ const algorithm = 'aes-256-gcm'
 const nonceBytes = 12
 const tagBytes = 16
 
-/** What a sealed text is of. */
+/** The kind of message that a text is sealed as. */
 type Kind = 'run' | 'held' | 'done' | 'ticket' | 'progress' | 'cancel' | 'machine'
 
 export const seal = (key: Buffer, kind: Kind, id: string, plain: Uint8Array): Buffer => {
@@ -85,7 +85,7 @@ export const unpack = (bytes: Uint8Array): Buffer[] => {
  * also a receiver that has lost its memory can deliver, and so that no machine answers what it was not given.
  */
 
-/** What a worker is asked. */
+/** The question to a worker. */
 export type Run = Pick<
   AcceptedEvent,
   'prompt' | 'known' | 'payload' | 'paths' | 'workspace' | 'context' | 'receivedAt' | 'session'

@@ -6,7 +6,7 @@ import { valueAt } from '../../util/payload-path.ts'
 import type { Payload } from '../body.ts'
 import { invalid, oneValue, readQuery, type RequestLine, type SignatureHeaders } from './header.ts'
 
-/** Where a token is expected, in words. */
+/** The place where a token is expected, in words. */
 export const describePlace = ({ in: place, header, query, fieldText }: SignatureForm): string => {
   switch (place) {
     case undefined:
