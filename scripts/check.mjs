@@ -11,6 +11,6 @@ if (!process.argv.includes('--no-tests'))
   run(process.execPath, [
     bin('mocha', 'bin', 'mocha.js'),
     '--ignore',
-    'dist/test/{flows,desktop,cli,agent-clis}/**',
+    'dist/test/{flows,desktop,page,cli,agent-clis}/**',
     'dist/test/**/*.test.js',
   ])

@@ -1,5 +1,5 @@
-// Runs all the tests on the build. Some need more than npm brings: test/desktop a browser and a virtual
-// display, test/agent-clis the agent programs, test/security/other-user another user. In CI they always run
+// Runs all the tests on the build. Some need more than npm brings: test/desktop and test/page a browser and a
+// virtual display, test/agent-clis the agent programs, test/security/other-user another user. In CI they always run
 // and fail where something is missing; elsewhere they are skipped, with a message.
 import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'
@@ -34,7 +34,7 @@ const missing = programs.filter((program) => !isThere(program))
 const leaveOut = missing.length > 0 && !process.env.CI
 if (leaveOut)
   console.error(
-    `NOT RUN: test/desktop (${missing.join(', ')} not installed). .ci/run installs what they need and runs all.`,
+    `NOT RUN: test/desktop and test/page (${missing.join(', ')} not installed). .ci/run installs what they need and runs all.`,
   )
 
 const brokerTests = ['flows/machines/**', 'daemon/queue/nats/**', 'daemon/queue/engines.test.js']
@@ -75,7 +75,7 @@ if (leaveOutOtherUser)
 
 const options = [
   ...(leaveOutOtherUser ? ['--ignore', 'dist/test/security/other-user/**'] : []),
-  ...(leaveOut ? ['--ignore', 'dist/test/desktop/**'] : []),
+  ...(leaveOut ? ['--ignore', 'dist/test/{desktop,page}/**'] : []),
   ...(leaveOutBroker ? brokerTests.flatMap((name) => ['--ignore', `dist/test/${name}`]) : []),
   ...(leaveOutAgentClis ? ['--ignore', 'dist/test/agent-clis/**'] : []),
   // Tests for other systems are pending; on Linux in CI no test may be.
@@ -114,6 +114,7 @@ const parts = [
   ['desktop'],
   ['flows/webhook'],
   ['faults'],
+  ['page'],
   ['shared', 'tray'],
   ['agent-clis'],
   ['security'],
@@ -121,7 +122,7 @@ const parts = [
 ]
 /** More than a small machine has cores: half of the time a test waits for a process, a socket or a timer. */
 const atOnce = 3
-const isLeftOut = { desktop: leaveOut, 'agent-clis': leaveOutAgentClis }
+const isLeftOut = { desktop: leaveOut, page: leaveOut, 'agent-clis': leaveOutAgentClis }
 
 /** A test that is in no part would not run, and nobody would see it. */
 const checkParts = () => {

@@ -147,7 +147,7 @@ describe('gateway.yaml', () => {
         key_env: 'DOORWARD_QUEUE_KEY',
         lost_after: 60_000,
       },
-      events: { keep: 200 },
+      events: { keep: 200, history: { keep: 30 * 86_400_000, contents: 'none' } },
       tokens: { store: 'file' },
       sessions: { store: 'memory' },
       workspaces: { max_size: 10 * 1024 ** 3 },
