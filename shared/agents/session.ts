@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { parseSessionKey, type Template } from '../templates.ts'
+import { cliKinds } from './clis.ts'
 import { optionalDuration, sessionSize } from '../config/values.ts'
 
 /*
@@ -29,6 +30,10 @@ export const sessionFields = {
       'A conversation with a longer transcript is not kept, and the next event starts a new one. Default 1mb.',
     ),
 }
+
+/** Whether the program of an agent has conversations that can be carried. */
+export const hasSessions = (kind: string): boolean =>
+  kind !== 'llm' && (cliKinds as readonly string[]).includes(kind)
 
 const usualTtlMs = 7 * 86_400_000
 const usualLimitBytes = 1024 ** 2

@@ -7,6 +7,7 @@ import { contextsIn, literalText, pathsIn } from '../templates.ts'
 import { didYouMean } from '../text.ts'
 import { says } from '../agents/budget.ts'
 import { describePermission } from '../agents/schema.ts'
+import { hasSessions } from '../agents/session.ts'
 import {
   canReadLogin,
   describeReach,
@@ -322,6 +323,29 @@ const ruleChecks: readonly ((rule: Rule, webhook: Webhook) => Fault[])[] = [
             'outputs-any-label',
             'outputs lets the agent set any label of the repository, also those that start other programs',
             'write outputs: { labels: { allowed: [bug, area/*] } }',
+          )),
+    ]
+  },
+
+  // Strangers could go on with a conversation, or no agent keeps one.
+  ({ session, agent: { kind }, agentName }, { path, scheme, secretNames, source, feed }) => {
+    const fault = faultAbout({ webhook: path })
+    if (!session) return []
+    const isProven = secretNames.length > 0 || source !== undefined || feed !== undefined
+    return [
+      ...(isProven || getKeySource(scheme)
+        ? []
+        : fault(
+            'session-unsigned',
+            'session goes on with a conversation for anyone who knows its address and guesses the key',
+            'add secret_env to its entry in webhooks.yaml',
+          )),
+      ...(hasSessions(kind)
+        ? []
+        : fault(
+            'session-unused',
+            `session does nothing: agent ${agentName} is of kind ${kind}, which has no conversations`,
+            'use an agent of kind claude, codex, gemini or opencode, or remove session',
           )),
     ]
   },

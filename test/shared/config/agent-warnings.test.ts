@@ -3,6 +3,7 @@ import { collectWarnings } from '../../../shared/config/warnings.ts'
 import type { Warning } from '../../../shared/config/warning.ts'
 import { checkConfig } from '../../../shared/config/load.ts'
 import { readYaml } from '../../../shared/config/yaml.ts'
+import { check } from '../../support/daemon/config-files.ts'
 
 const signed = { GITHUB_SECRET: 'set' }
 
@@ -160,5 +161,30 @@ describe('the warnings of a configuration', () => {
       },
     ])
     assert.deepEqual(warnings(agent, 'prompt_template: x', { ...signed, MY_KEY: 'k' }), [])
+  })
+
+  it('name a conversation that a stranger could go on with, and one that no agent keeps', () => {
+    const codesOf = (kind: string, webhook: string) =>
+      collectWarnings(
+        check({
+          agents: `agents: { fixer: { ${kind} } }`,
+          webhooks: `webhooks: [{ path: /a, agent: fixer, prompt_template: x, session: '{{subject.key}}', ${webhook} }]`,
+        }),
+        signed,
+      )
+        .map(({ code }) => code)
+        .filter((code) => code.startsWith('session-'))
+    const secret = 'secret_env: GITHUB_SECRET'
+    assert.deepEqual(codesOf('kind: claude', 'signature_scheme: github'), ['session-unsigned'])
+    assert.deepEqual(codesOf('kind: claude', secret), [])
+    const byPublicKey = 'signature_scheme: aws-sns, audience: "arn:aws:sns:eu-west-1:1:t"'
+    assert.deepEqual(codesOf('kind: opencode', byPublicKey), [])
+    for (const kind of [
+      'kind: echo',
+      'kind: llm',
+      'kind: command, command: [x]',
+      'kind: http, url: "https://a.example"',
+    ])
+      assert.deepEqual(codesOf(kind, secret), ['session-unused'], kind)
   })
 })
