@@ -34,7 +34,7 @@ type Node = { [name: string]: unknown }
 
 /**
  * A payload that passes the filter of a rule and puts the canary into its prompt, in every value of the
- * template. Values that a target uses are plain words.
+ * template. Values that a target or the key of a session uses are plain words.
  */
 export const canaryPayload = (
   rule: Rule,
@@ -43,7 +43,8 @@ export const canaryPayload = (
 ): Node => {
   const payload: Node = { doorward_canary: canary }
   for (const path of inPayload(pathsIn(rule.prompt))) put(payload, path, canary)
-  for (const path of inPayload(rule.targets.flatMap(targetPaths)))
+  const sessionPaths = rule.session ? pathsIn(rule.session.key) : []
+  for (const path of inPayload([...rule.targets.flatMap(targetPaths), ...sessionPaths]))
     put(payload, path, 'privacy-check')
   for (const [path, value] of kind) put(payload, path, value)
   for (const condition of conditionsToMeet(rule.filter))

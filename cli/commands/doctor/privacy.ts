@@ -70,20 +70,26 @@ export const checkPrivacy = async (
   const canary = `doorward-canary-${randomBytes(16).toString('hex')}`
   const sinceMs = Date.now() - clockMarginMs
   const sender = { env, publicUrl: gateway.server.public_url, canary, interrupt: interruptSignal() }
+  const folders = listPlaces(home, chosen)
   const sent: { sent: Sent; events: readonly EventDetail[] }[] = []
-  await withDaemon(context, async (client) => {
+  const {
+    paths: found,
+    searched,
+    unreadable,
+  } = await withDaemon(context, async (client) => {
     for (const one of rules) {
       terminal.say(toPlainLine(`${one.webhook.path}: waiting for agent ${one.rule.agentName} ...`))
       sent.push(await sendCanary(client, one, sender))
     }
+    terminal.say('searching files that have changed since ...')
+    // A conversation is forgotten after the search, which would not find its file otherwise.
+    const result = await findText(folders, canary, sinceMs)
     await forgetSessions(
       client,
       sent.flatMap(({ events }) => events),
     )
+    return result
   })
-  terminal.say('searching files that have changed since ...')
-  const folders = listPlaces(home, chosen)
-  const { paths: found, searched, unreadable } = await findText(folders, canary, sinceMs)
   const events = sent.flatMap((one) => one.events)
   const written = await listWritten(home, events)
   const files = found.map((path) => {

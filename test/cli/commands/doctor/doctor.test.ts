@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict'
-import { mkdir, readFile, realpath, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { mkdir, readdir, readFile, realpath, writeFile } from 'node:fs/promises'
+import { delimiter, join } from 'node:path'
 import { canaryPayload, findText } from '../../../../cli/commands/doctor/canary.ts'
 import { firstMismatch } from '../../../../daemon/webhook/rules/choose.ts'
 import { checkConfig } from '../../../../shared/config/load.ts'
 import { readYaml } from '../../../../shared/config/yaml.ts'
-import { type RunningDaemon, startDaemon } from '../../../support/daemon/daemon.ts'
+import type { SessionList } from '../../../../shared/api/api.ts'
+import { makeClaudeStandIn } from '../../../support/claude-stand-in.ts'
+import { type RunningDaemon, startDaemon, untilFinished } from '../../../support/daemon/daemon.ts'
 import { scopeOf } from '../../../support/scope.ts'
+import { send } from '../../../support/servers/http.ts'
 import { temporaryFolder } from '../../../support/temporary.ts'
 import { hasTerminal, resultOf, run, startOnTerminal, untilSaid } from '../../support/cli.ts'
 
@@ -22,6 +25,7 @@ console.log('done')`,
 const agents = `agents:
   echo: { kind: echo }
   keeps: { kind: command, command: [${node}, -e, ${keeps}] }
+  claude: { kind: claude, sandbox: 'off' }
   fails: { kind: command, command: [${node}, -e, "process.exit(3)"] }
 `
 const webhooks = `webhooks:
@@ -33,6 +37,7 @@ const webhooks = `webhooks:
     deliver_to: ["file:answers/{{event.issue.number}}.md", log]
   - { path: /keeps, agent: keeps, prompt_template: "{{event}}" }
   - { path: /fails, agent: fails, prompt_template: "{{event}}" }
+  - { path: /talk, agent: claude, prompt_template: "{{event.text}}", session: "{{event.thing}}" }
   - { path: /off, agent: fails, prompt_template: "{{event}}", enabled: false }
 `
 
@@ -46,7 +51,9 @@ describe('cli: doctor --privacy', () => {
     await mkdir(join(home, '.claude'))
     await mkdir(join(home, '.codex'))
     env = { HOME: home, TMPDIR: await realpath(await temporaryFolder()) }
-    const variables = { ...env, DOORWARD_LOG_LEVEL: 'trace' }
+    const claude = await makeClaudeStandIn(join(home, 'none'))
+    const path = [claude.folder, process.env['PATH']].join(delimiter)
+    const variables = { ...env, PATH: path, DOORWARD_LOG_LEVEL: 'trace' }
     daemon = await startDaemon({ agents, webhooks, env: 'HOOK_SECRET=of-the-test\n', variables })
   })
   after(() => daemon.stop())
@@ -88,11 +95,47 @@ describe('cli: doctor --privacy', () => {
     assert.equal(code, 1)
     assert.match(
       stdout,
-      /^\/clean: done .*\n\/keeps: done .*\n\/fails: failed \(agent-failed\) evt_/,
+      /^\/clean: done .*\n\/keeps: done .*\n\/fails: failed \(agent-failed\) evt_.*\n\/talk: done /,
     )
     assert.match(stderr, /\/fails was not checked to its end/)
     assert.doesNotMatch(stdout, /\/off/)
   })
+
+  for (const store of ['memory', 'sealed'])
+    it(`finds nothing of a conversation whose store is ${store}, and forgets it`, async () => {
+      await writeFile(
+        join(daemon.home.config, 'gateway.yaml'),
+        `oauth: { callback_port: 0 }\nsessions: { store: ${store} }\n`,
+      )
+      await daemon.client.post('/daemon/reload')
+      const canary = `canary-of-${store}`
+      const word = canary.replaceAll('-', '_')
+      const ask = async () => {
+        const reply = await send(`${daemon.url}/talk`, {
+          headers: { 'content-type': 'application/json' },
+          body: JSON.stringify({ text: `say:${word} ${canary}`, thing: 'a' }),
+        })
+        return untilFinished(daemon, String(reply.json()['id']))
+      }
+      await ask()
+      const own = await ask()
+      assert.equal(own.session?.state, 'resumed', own.detail)
+      const { code, stdout } = await doctor('/talk', '--yes')
+      assert.equal(code, 0, stdout)
+      for (const text of [canary, word])
+        assert.deepEqual(
+          (await findText([daemon.home.root, home, env['TMPDIR'] ?? ''], text, 0)).paths,
+          [],
+        )
+      const { sessions } = await daemon.client.get<SessionList>('/sessions')
+      assert.deepEqual(
+        sessions.map(({ event, isSealed }) => [event, isSealed]),
+        [[own.id, store === 'sealed']],
+      )
+      const files = await readdir(join(daemon.home.state, 'sessions')).catch(() => [])
+      assert.equal(files.length, store === 'sealed' ? 1 : 0)
+      await daemon.client.delete(`/sessions/${sessions[0]?.id}`)
+    })
 
   it('runs nothing when nobody can be asked', async () => {
     const { code, stderr } = await doctor('/keeps')
