@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { copyFile, readFile, rename, stat, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { noteSent } from '../../daemon/oauth/tokens/refresh.ts'
@@ -11,13 +11,15 @@ import { Keychain } from '../../daemon/oauth/tokens/keychain.ts'
 import { addPending, listPending } from '../../daemon/oauth/logout/revocation-store.ts'
 import type { AccessToken, Status } from '../../shared/api/api.ts'
 import { type Home, prepareHome } from '../../shared/home/home.ts'
-import { type RunningDaemon, startDaemon } from '../support/daemon/daemon.ts'
+import { makeClaudeStandIn } from '../support/claude-stand-in.ts'
+import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemon/daemon.ts'
 import { examined } from '../support/daemon/doctor.ts'
 import { restart, stopHome } from '../support/daemon/restart.ts'
 import { connect } from '../../shared/client/client.ts'
 import { keychainProgram, packageFolder } from '../../shared/version.ts'
 import { describeOnLinux } from '../support/desktop/desktop.ts'
 import { type Keyring, startKeyring } from '../support/desktop/keyring.ts'
+import { send } from '../support/servers/http.ts'
 import { startGithubAppServer } from '../support/servers/github-app-server.ts'
 import {
   startRotatingProvider,
@@ -66,8 +68,8 @@ describeOnLinux('token files with tokens.store: keychain', () => {
     storeLogin(home, login, refreshToken, agoMs, { tokenOrigin: provider.origin })
   const pathOf = (login: string) => join(home.tokens, `${login}.json`)
   const read = (login: string) => readFile(pathOf(login), 'utf8')
-  const configure = async (store: string) =>
-    writeFile(join(home.config, 'gateway.yaml'), gatewayWith(store, provider))
+  const configure = async (store: string, more = '') =>
+    writeFile(join(home.config, 'gateway.yaml'), gatewayWith(store, provider) + more)
   const access = (login: string, minValidity = 60) =>
     daemon?.client.get<AccessToken>(`/oauth/tokens/${login}/access?min_validity=${minValidity}`)
   const problems = async () =>
@@ -199,6 +201,44 @@ describeOnLinux('token files with tokens.store: keychain', () => {
       await daemon?.stop()
     }
     await logged(/"code":"keychain-unavailable"/)
+  })
+
+  it('seals conversations with the same key, which start over once it is lost', async () => {
+    await keyring.unlock()
+    const talk = await temporaryFolder()
+    const claude = await makeClaudeStandIn(join(talk, 'none'))
+    const variables = {
+      ...keyring.env,
+      HOME: talk,
+      PATH: [claude.folder, process.env['PATH']].join(delimiter),
+    }
+    await configure('keychain', 'sessions: { store: sealed }\n')
+    await writeFile(
+      join(home.config, 'agents.yaml'),
+      "agents: { claude: { kind: claude, sandbox: 'off' } }\n",
+    )
+    await writeFile(
+      join(home.config, 'webhooks.yaml'),
+      "webhooks: [{ path: /talk, agent: claude, prompt_template: '{{event.text}}', session: '{{webhook.path}}' }]\n",
+    )
+    const ask = async (text: string) => {
+      const running = await start(variables)
+      const headers = { 'content-type': 'application/json' }
+      const reply = await send(`${running.url}/talk`, { headers, body: JSON.stringify({ text }) })
+      const event = await untilFinished(running, String(reply.json()['id']))
+      await running.stop()
+      return event
+    }
+    assert.equal((await ask('say:canary')).result, 'canary')
+    const [name = ''] = await filesIn(join(home.state, 'sessions'))
+    const sealed = await readFile(join(home.state, 'sessions', name), 'utf8')
+    assert.ok(isSealed(sealed) && !sealed.includes('canary'), sealed)
+    assert.ok(!(await filesIn(home.run)).includes('sessions.key'))
+    assert.equal((await ask('say:two')).result, 'canary,two')
+    await keyring.removeKey()
+    const { result, session, detail } = await ask('say:three')
+    assert.deepEqual([result, session?.state], ['three', 'anew'])
+    assert.match(detail ?? '', /a new conversation was started: its file could not be opened/)
   })
 
   it('wait for a keychain that is locked, unchanged, and work once it is unlocked', async () => {
