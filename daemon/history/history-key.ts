@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { systemCode } from '../../shared/errors.ts'
 import { parseKey, type SealKey } from '../oauth/tokens/sealed-file.ts'
 
 type Keychain = () => { readonly isWanted: boolean; readonly key: SealKey | undefined }
@@ -16,7 +17,10 @@ export type HistoryKey = {
 
 export const createHistoryKey = (run: string, keychain: Keychain): HistoryKey => {
   const path = join(run, 'history.key')
-  const read = async () => parseKey((await readFile(path, 'utf8').catch(() => '')).trim())
+  /** Undefined where it cannot be read now: another key would lose what this one has sealed. */
+  const readText = async () =>
+    readFile(path, 'utf8').catch((error) => (systemCode(error) === 'ENOENT' ? '' : undefined))
+  const read = async () => parseKey(((await readText()) ?? '').trim())
   const find = async () => {
     const { isWanted, key } = keychain()
     return isWanted ? key : read()
@@ -25,7 +29,7 @@ export const createHistoryKey = (run: string, keychain: Keychain): HistoryKey =>
     find,
     findOrMake: async () => {
       const known = await find()
-      if (known || keychain().isWanted) return known
+      if (known || keychain().isWanted || (await readText()) === undefined) return known
       const made = randomBytes(32).toString('base64')
       await rm(path, { force: true })
       await writeFile(path, `${made}\n`, { mode: 0o600, flag: 'wx' })

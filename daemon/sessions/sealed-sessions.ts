@@ -126,7 +126,13 @@ export class SealedSessions implements SessionFiles {
       if (names.length > 0) await rm(this.#folder, { recursive: true, force: true })
       return
     }
-    const key = await this.#findKey()
+    const key = await this.#findKey().catch((error: unknown) => {
+      this.#parts.log.warn(
+        { error: errorName(error) },
+        'the key of sealed conversations cannot be read',
+      )
+      return undefined
+    })
     if (!key) return
     let lost = 0
     for (const file of names) {
@@ -163,7 +169,7 @@ export class SealedSessions implements SessionFiles {
     const { isWanted, key } = this.#parts.keychain()
     if (isWanted) return key
     const path = join(this.#parts.home.run, 'sessions.key')
-    this.#ownKey ??= parseKey((await readFile(path, 'utf8').catch(() => '')).trim())
+    this.#ownKey ??= parseKey((await readKeyFile(path)).trim())
     if (this.#ownKey) return this.#ownKey
     const made = randomBytes(32).toString('base64')
     try {
@@ -194,6 +200,16 @@ export class SealedSessions implements SessionFiles {
         )
       }
     })
+  }
+}
+
+/** Empty where there is no file. Throws where it cannot be read now: another key would lose what it has sealed. */
+const readKeyFile = async (path: string): Promise<string> => {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return ''
+    throw error
   }
 }
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import {
   appendFile,
+  mkdir,
   mkdtemp,
   readdir,
   readFile,
@@ -133,6 +134,13 @@ describe('the history', () => {
     assert.equal((await history.find(id))?.result, undefined)
     await writeFile(join(root, 'history.key'), 'damaged')
     assert.equal((await history.find(later))?.past?.texts, 'unreadable')
+  })
+
+  it('makes no other key while its own cannot be read', async () => {
+    await mkdir(join(root, 'history.key'))
+    const key = createHistoryKey(root, () => keychain)
+    assert.equal(await key.findOrMake(), undefined)
+    assert.ok((await stat(join(root, 'history.key'))).isDirectory())
   })
 
   it('seals with the key of the keychain, and no text before it is there', async () => {
