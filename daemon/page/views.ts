@@ -2,6 +2,7 @@ import type { View } from './view.ts'
 import { eventView } from './events/event.ts'
 import { eventsView } from './events/events.ts'
 import { waitingView } from './events/waiting.ts'
+import { loginsView } from './logins/logins.ts'
 import { machinesView } from './machines.ts'
 import { problemsView } from './problems.ts'
 import { explainView } from './rules/explain.ts'
@@ -20,6 +21,7 @@ export const views: readonly View[] = [
   waitingView,
   schedulesView,
   sessionsView,
+  loginsView,
   startView,
   usageView,
   machinesView,

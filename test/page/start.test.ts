@@ -3,7 +3,7 @@ import { chmod, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'mocha'
 import type { Browser } from 'playwright-core'
-import type { EventRecord } from '../../shared/api/api.ts'
+import type { EventRecord, Status } from '../../shared/api/api.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemon/daemon.ts'
 import {
   chromiumPath,
@@ -134,6 +134,8 @@ const describeStart = (): void => {
     const dark = await openView(browser, daemon, new URL(page.url()).pathname, narrow)
     await takePicture(dark.page, 'start-narrow')
     assert.equal(await isTooWide(dark), false)
+    const button = await dark.page.getByRole('button', { name: 'Try it: claude' }).boundingBox()
+    assert.ok(button && button.x >= 0 && button.x + button.width <= narrow.width)
     await dark.close()
   })
 
@@ -174,6 +176,16 @@ const describeStart = (): void => {
     await again.page.locator('#step-rule [role=alert]').waitFor()
     assert.equal(await again.page.getByRole('button', { name: 'Write this rule' }).count(), 0)
     await writeFile(join(daemon.home.config, 'webhooks.yaml'), good)
+    const { path = '' } = (await daemon.client.get<Status>('/status')).webhooks[0] ?? {}
+    const query = new URLSearchParams({
+      agent: 'claude',
+      bot: 'none',
+      recipe: 'github-review',
+      path,
+    })
+    await again.page.goto(new URL(`/ui/start?${query.toString()}`, daemon.url).href)
+    const command = `doorward webhook connect github OWNER/REPO --path ${path} --poll`
+    assert.equal(await again.page.locator('#step-rule pre').innerText(), command)
     assert.deepEqual([...window.complaints, ...again.complaints], [])
     await again.close()
   })

@@ -11,7 +11,16 @@ import { isTooWide, linkToView, narrow, openView, wide } from '../support/deskto
 import { sendJson, startScriptedProvider } from '../support/providers/scripted-provider.ts'
 import { send } from '../support/servers/http.ts'
 
-const views = ['events', 'schedules', 'sessions', 'usage', 'machines', 'problems']
+const views = [
+  'events',
+  'schedules',
+  'sessions',
+  'logins',
+  'start',
+  'usage',
+  'machines',
+  'problems',
+]
 
 /** A title as senders send them: long, from right to left, with emoji, and with what would be markup. */
 const titles = [

@@ -50,7 +50,7 @@ export const agentStep = async (request: PageRequest, choices: Choices): Promise
       ${
         there.length === 0
           ? markup`<p>No agent program was found on the PATH of the daemon. Install one, and this page shows it.</p>`
-          : renderTable(there, request, choices, chosen?.name)
+          : renderThere(there, request, choices, chosen?.name)
       }
       ${
         missing.length > 0 &&
@@ -62,30 +62,25 @@ export const agentStep = async (request: PageRequest, choices: Choices): Promise
   }
 }
 
-const renderTable = (
+const renderThere = (
   there: readonly Offered[],
   request: PageRequest,
   choices: Choices,
   chosen: string | undefined,
 ): Markup => markup`
-  <div class="table"><table>
-    <thead><tr><th scope="col">Agent</th><th scope="col">Where</th><th scope="col">Choose</th><th scope="col">Login</th></tr></thead>
-    <tbody>${there.map(
-      ({ name, what, where }) => markup`
-      <tr><th scope="row">${shownLine(name)} <span class="soft">${shownLine(what)}</span></th>
-        <td class="soft">${shownLine(where)}</td>
-        <td>${
-          name === chosen
-            ? markup`<span class="state" data-state="done">chosen</span>`
-            : choice(toStart(choices, { agent: name }), `Use ${name}`, false)
-        }</td>
-        <td>${actionForm(request, 'try', {
-          label: 'Try it',
-          describe: name,
-          fields: toFields({ ...choices, agent: name }),
-        })}</td></tr>`,
-    )}</tbody>
-  </table></div>
+  <ul class="stack">${there.map(
+    ({ name, what, where }) => markup`
+    <li class="row"><strong>${shownLine(name)}</strong> <span class="soft">${shownLine(`${what}, ${where}`)}</span>
+      <span class="actions">${
+        name === chosen
+          ? markup`<span class="state" data-state="done">chosen</span>`
+          : choice(toStart(choices, { agent: name }), `Use ${name}`, false)
+      }${actionForm(request, 'try', {
+        label: 'Try it',
+        describe: name,
+        fields: toFields({ ...choices, agent: name }),
+      })}</span></li>`,
+  )}</ul>
   <p class="soft">“Try it” asks for one word, as your account is used later.</p>`
 
 const trialMs = 70_000

@@ -1,4 +1,6 @@
 import type { OfferedRecipe } from '../../../shared/api/setup.ts'
+import { isRepository } from '../../../shared/config/name-forms.ts'
+import { quoteForShell } from '../../../shared/home/home.ts'
 import type { AddedRecipe } from '../../../shared/recipes/add-recipe.ts'
 import { type Markup, markup, shownLine, toShownLine, toShownText } from '../markup.ts'
 import { type Action, actionForm, type PageRequest } from '../view.ts'
@@ -51,6 +53,7 @@ const isServed = async (
 
 const renderWritten = (request: PageRequest, choices: Choices, path: string): Markup => markup`
   <p>${shownLine(choices.rule === undefined ? path : `${choices.rule} of ${path}`)} is written, with dry_run. After the first day: look at its answers, then take the line away.</p>
+  ${renderConnect(request, choices, path)}
   <div class="row">
     <a href="${toStart(choices, { path: undefined, rule: undefined, since: undefined, recipe: undefined })}">Add another rule</a>
     <details><summary>Undo</summary>${actionForm(request, 'undo', {
@@ -61,6 +64,19 @@ const renderWritten = (request: PageRequest, choices: Choices, path: string): Ma
       content: markup`<p>Only this rule is removed. Agents, bots and secrets stay.</p>`,
     })}</details>
   </div>`
+
+/** The command that makes a hook at GitHub, which a bot does not need. */
+const renderConnect = (
+  { status }: PageRequest,
+  { recipe = '', bot = none, repo = '' }: Choices,
+  path: string,
+): Markup | undefined => {
+  if (bot !== none || !/^(github|ci)-/.test(recipe)) return undefined
+  const repository = isRepository(repo) ? repo : 'OWNER/REPO'
+  const poll = status.publicUrl === undefined ? ' --poll' : ''
+  const command = `doorward webhook connect github ${repository} --path ${quoteForShell(path)}${poll}`
+  return markup`<p>Now connect its hook at GitHub, in a terminal:</p><pre tabindex="0" aria-label="The command"><code>${toShownLine(command)}</code></pre>`
+}
 
 const renderRecipe = async (
   { name, fields }: OfferedRecipe,
