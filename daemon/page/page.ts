@@ -99,10 +99,16 @@ class Page {
     const { browsers } = this.#parts
     const code = ctx.path.slice(linkPrefix.length)
     if (!browsers.isUnused(code)) return refuse(ctx, linkExpired)
+    // A script that another program left at this address must not use it up.
+    if (!['document', ''].includes(ctx.get('sec-fetch-dest')))
+      return refuse(ctx, notAPerson('embedded'))
     ctx.status = 200
     if (ctx.method !== 'GET') return
     const opened = browsers.open(code)
     if (!opened) return refuse(ctx, linkExpired)
+    // Another program may have had this port since the daemon stopped, and have left scripts in this browser.
+    if (!browsers.find(ctx.cookies.get(this.#cookieName())))
+      ctx.set('Clear-Site-Data', '"cache", "storage"')
     // Without an end: a daemon that has stopped knows no key any more.
     ctx.cookies.set(this.#cookieName(), opened.key, { path: '/', sameSite: 'strict' })
     redirect(ctx, opened.to)
@@ -178,7 +184,7 @@ class Page {
     }))
     this.#parts.browsers.leaveNotice(browser, done.notice)
     const query = form.get('back') ?? ''
-    return redirect(ctx, done.to ?? (query.startsWith('?') ? `${path}${query}` : path))
+    return redirect(ctx, done.to ?? (query.startsWith('?') ? `${path}${encodeQuery(query)}` : path))
   }
 
   #showNothing(ctx: Context): void {
@@ -243,6 +249,9 @@ const redirect = (ctx: Context, to: string): void => {
   ctx.set('Location', to)
   ctx.body = ''
 }
+
+/** A header takes no line break, and no letter beyond Latin-1. */
+const encodeQuery = (query: string): string => new URL(query, 'http://127.0.0.1').search
 
 const sendHtml = (ctx: Context, html: string): void => {
   ctx.type = 'text/html; charset=utf-8'

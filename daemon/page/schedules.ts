@@ -75,7 +75,7 @@ const renderSchedule = (schedule: ScheduleSummary, request: PageRequest): Markup
       <div class="actions">
         ${act('run', 'Run now')}
         ${enabled && act(paused ? 'resume' : 'pause', paused ? 'Resume' : 'Pause')}
-        <a class="button" href="/ui/events?webhook=${encodeURIComponent(`schedule:${name}`)}" aria-label="Events of ${name}">Events</a>
+        <a class="button" href="/ui/events?of=${encodeURIComponent(`schedule:${name}`)}" aria-label="Events of ${name}">Events</a>
       </div>
     </section>`
 }

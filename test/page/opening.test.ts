@@ -24,9 +24,14 @@ describe('opening the page', () => {
     daemon = await startDaemon({
       variables: { DOORWARD_LOG_LEVEL: 'trace' },
       gateway: 'server: { public_port: 0 }\noauth: { callback_port: 0 }\n',
-      agents: 'agents:\n  echo: { kind: echo }\n',
-      webhooks:
-        'webhooks:\n  - { path: /webhook/echo, agent: echo, prompt_template: "{{event.text}}" }\n',
+      agents: `agents:
+  echo: { kind: echo }
+  clock: { kind: command, command: ${JSON.stringify([process.execPath, '-p', 'process.hrtime.bigint()'])} }
+`,
+      webhooks: `webhooks:
+  - { path: /webhook/echo, agent: echo, prompt_template: "{{event.text}}" }
+  - { path: /webhook/dry, agent: clock, prompt_template: "{{event.text}}", deliver_to: ["file:sent.md"], dry_run: true }
+`,
     })
   })
   after(async () => {
@@ -41,8 +46,8 @@ describe('opening the page', () => {
     const [cookie = ''] = reply.headers['set-cookie'] ?? []
     return cookie.split(';', 1)[0] ?? ''
   }
-  const deliver = async (): Promise<string> => {
-    const reply = await send(`${daemon.url}/webhook/echo`, {
+  const deliver = async (path = '/webhook/echo'): Promise<string> => {
+    const reply = await send(`${daemon.url}${path}`, {
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({ text: 'hello' }),
     })
@@ -148,6 +153,41 @@ describe('opening the page', () => {
     // A double click sends two requests.
     assert.equal((await post(own)).status, 303)
     assert.equal(await attempts(), 2)
+  })
+
+  it('sends no other answer of a dry run than the one that was shown', async () => {
+    const cookie = await openBrowser()
+    const id = await deliver('/webhook/dry')
+    const path = `/ui/events/${id}`
+    const shown = (await get(path, { cookie })).text
+    const fieldOf = (name: string, html = shown) =>
+      new RegExp(`name="${name}" value="([\\w-]+)"`).exec(html)?.[1] ?? ''
+    const own = { ...typed, 'sec-fetch-site': 'same-origin', origin: daemon.url, cookie }
+    const press = async (fields: Readonly<Record<string, string>>) =>
+      send(new URL(`${path}/deliver`, daemon.url).href, {
+        headers: { ...own, 'content-type': 'application/x-www-form-urlencoded' },
+        body: String(new URLSearchParams({ 'form-key': fieldOf('form-key'), ...fields })),
+      })
+    const stateOf = async () =>
+      (await daemon.client.get<EventRecord>(`/events/${id}`)).targets[0]?.state
+    await daemon.client.post(`/events/${id}/retry?again=true`)
+    await untilFinished(daemon, id)
+    // The letters of a field go back encoded: a header takes neither a line break nor all letters.
+    const stale: readonly Readonly<Record<string, string>>[] = [
+      { shown: '' },
+      { shown: fieldOf('shown'), back: '?q=\u{1f600}\r\nset-cookie: a=b' },
+    ]
+    for (const fields of stale) {
+      const reply = await press(fields)
+      assert.equal(reply.status, 303)
+      assert.match(String(reply.headers['location']), /^\/ui\/events\/[\w?=%:-]+$/)
+      assert.equal(reply.headers['set-cookie'], undefined)
+      assert.match((await get(path, { cookie })).text, /you have seen an older answer/)
+    }
+    assert.equal(await stateOf(), 'previewed')
+    await press({ shown: fieldOf('shown', (await get(path, { cookie })).text) })
+    await untilFinished(daemon, id)
+    assert.equal(await stateOf(), 'done')
   })
 
   it('is not served at the public port', async () => {

@@ -1,3 +1,6 @@
+import { hash } from 'node:crypto'
+import type { EventDetail } from '../../../shared/api/api.ts'
+import { DoorwardError } from '../../../shared/errors.ts'
 import type { Action, PageRequest } from '../view.ts'
 
 /* What a person may do with an event. Each is an action of the local API, which says why it cannot be done. */
@@ -14,6 +17,10 @@ const backFrom = (form: URLSearchParams) =>
 
 /** The digest of the answer that the person has seen: an older one does not count. */
 const seen = (form: URLSearchParams) => ({ where: 'page', digest: form.get('digest') ?? '' })
+
+/** A digest of the texts that a dry run has shown. */
+export const previewDigest = ({ targets }: Pick<EventDetail, 'targets'>): string =>
+  hash('sha256', JSON.stringify(targets.map(({ target, preview }) => [target, preview])))
 
 export const eventActions: Readonly<Record<string, Action>> = {
   retry: async (request) => {
@@ -43,7 +50,14 @@ export const eventActions: Readonly<Record<string, Action>> = {
     await act(request, 'again', { remark: form.get('remark') ?? '', ...seen(form) })
     return { notice: 'The agent runs again, with your words.', ...backFrom(form) }
   },
-  deliver: async (request) => {
+  deliver: async (request, form) => {
+    const { api, params } = request
+    const event = await api.get<EventDetail>(apiPath(params))
+    if (previewDigest(event) !== form.get('shown'))
+      throw new DoorwardError(
+        'approval-mismatch',
+        'nothing was sent: you have seen an older answer',
+      )
     await act(request, 'deliver')
     return { notice: 'It is being sent.' }
   },

@@ -1,7 +1,6 @@
 import type { EventDetail } from '../../../shared/api/api.ts'
-import { toPlainText } from '../../../shared/text.ts'
 import { parseAnswer } from '../../delivery/format/review.ts'
-import { type Markup, markup, shownLine } from '../markup.ts'
+import { type Markup, markup, shownLine, toShownText } from '../markup.ts'
 import { actionForm, type PageRequest } from '../view.ts'
 
 /** The question whether an answer is sent, with the three answers to it; each is bound to what is shown. */
@@ -37,4 +36,4 @@ const renderChoice = (
 ): Markup => markup`
   <p><label class="choice"><input type="checkbox" name="with" value="${place}" checked><span><code>${shownLine(path)}</code>${
     line !== undefined && ` line ${line}`
-  }<br><span class="lines" dir="auto">${toPlainText(body.slice(0, 2000))}</span></span></label></p>`
+  }<br><span class="lines" dir="auto">${toShownText(body).text}</span></span></label></p>`

@@ -5,7 +5,7 @@ import { isFinal } from '../../events/event-record.ts'
 import { knownError } from '../../util/assets.ts'
 import { type Markup, markup, shownLine, toShownLine, webLink } from '../markup.ts'
 import { actionForm, type PageRequest, type View } from '../view.ts'
-import { apiPath, eventActions } from './actions.ts'
+import { apiPath, eventActions, previewDigest } from './actions.ts'
 import { renderQuestion } from './approval.ts'
 import { renderAgent, renderFacts, renderStages, renderTargets } from './parts.ts'
 import { renderAnswer, renderPrompt } from './texts.ts'
@@ -74,7 +74,8 @@ const renderButton = (event: EventDetail, request: PageRequest): Markup | undefi
     return actionForm(request, 'retry', { label, kind: 'primary' })
   }
   const isDryRun = targets.some((target) => target.state === 'previewed')
-  return markup`${isDryRun && actionForm(request, 'deliver', { label: 'Send it after all', kind: 'primary' })}${actionForm(request, 'run-again', { label: 'Run again' })}`
+  const fields = { shown: previewDigest(event) }
+  return markup`${isDryRun && actionForm(request, 'deliver', { label: 'Send it after all', kind: 'primary', fields })}${actionForm(request, 'run-again', { label: 'Run again' })}`
 }
 
 /** The reason of the state, and what to do about it. */

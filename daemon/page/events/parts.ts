@@ -54,8 +54,13 @@ const renderTarget = (
       }${preview !== undefined && renderPreview(preview)}</div></li>`
 
 /** The exact text for a target. */
-export const renderPreview = (preview: string, isOpen = false): Markup =>
-  markup`<details${isOpen && markup` open`}><summary>What it gets</summary><pre dir="auto">\n${toShownText(preview).text}</pre></details>`
+export const renderPreview = (preview: string, isOpen = false): Markup => {
+  const { text, cut, hidden } = toShownText(preview)
+  return markup`<details${isOpen && markup` open`}><summary>What it gets</summary><pre dir="auto">\n${text}</pre>${
+    cut + hidden > 0 &&
+    markup`<p class="soft">Not shown: ${cut} more characters, ${hidden} control or direction characters.</p>`
+  }</details>`
+}
 
 /** What the agent had: the parts of its prompt and what they left out, its sandbox, and its conversation. */
 export const renderAgent = (event: EventDetail): Markup | undefined => {

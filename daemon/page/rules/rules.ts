@@ -215,7 +215,7 @@ const renderEvents = (
           (event) =>
             markup`<li class="row"><span class="state" data-state="${event.state}">${event.state}</span><a href="/ui/events/${event.id}">${shownLine(describeWhat(event))}</a><span class="soft">${times.ago(event.receivedAt)}</span></li>`,
         )}</ul>
-      <p><a href="/ui/events?webhook=${encodeURIComponent(path)}" aria-label="All events of ${path}">All events</a></p>
+      <p><a href="/ui/events?of=${encodeURIComponent(path)}" aria-label="All events of ${path}">All events</a></p>
     </div>`
 
 const renderRefused = ({ times }: PageRequest, refused: readonly EventRecord[]): Markup | false =>
