@@ -8,6 +8,7 @@ import { measureOpenclaw } from './groups/openclaw.ts'
 import { measureMachines } from './groups/machines.ts'
 import { measurePaces, sleepers } from './groups/pace.ts'
 import { measureProcesses } from './groups/process.ts'
+import { measureSessions } from './groups/sessions.ts'
 import { measureStarts } from './groups/start.ts'
 import { logins, measureTokens } from './groups/token.ts'
 import { measureClone } from './groups/clone.ts'
@@ -134,6 +135,7 @@ const measureRound = async (
   }
   if (groups.includes('machines') && !isShort && (await hasProgram('nats-server')))
     await measureMachines({ seconds }, note)
+  if (groups.includes('sessions') && round === 0) await measureSessions(folder, note)
 }
 
 const report = async (

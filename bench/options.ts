@@ -9,12 +9,13 @@ export const groupNames = [
   'workspace',
   'waits',
   'machines',
+  'sessions',
   'growth',
 ] as const
 export type GroupName = (typeof groupNames)[number]
 
 /** Half of the time is that of these. */
-const longGroups: readonly GroupName[] = ['pace', 'workspace', 'growth']
+const longGroups: readonly GroupName[] = ['pace', 'workspace', 'sessions', 'growth']
 
 export type Options = {
   /** Under a minute, for CI: one round of the rows that matter most. */

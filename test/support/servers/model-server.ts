@@ -7,10 +7,13 @@ import type { AddressInfo } from 'node:net'
  * makes of it), refuses with a status, or never answers.
  */
 export type ModelBehaviour =
-  | { readonly kind: 'answers'; readonly text: string }
+  | { readonly kind: 'answers'; readonly text: string; readonly usage?: CountUsage }
   | ({ readonly kind: 'asks-for-tool'; readonly answer?: (results: string) => string } & ToolCall)
   | { readonly kind: 'refuses'; readonly status: number; readonly message: string }
   | { readonly kind: 'hangs' }
+
+/** The `usage` of an answer to the newest request, where it is one of Anthropic's API. */
+type CountUsage = (requests: readonly ModelRequest[]) => Readonly<Record<string, number>>
 
 type ToolCall = { readonly name: string; readonly input: unknown }
 
@@ -42,7 +45,7 @@ export const startModelServer = async (): Promise<ModelServer> => {
       const body = Buffer.concat(chunks).toString()
       const { pathname } = new URL(request.url ?? '/', 'http://model')
       requests.push({ path: pathname, headers: request.headers, body })
-      answer(response, pathname, body, behaviour)
+      answer(response, requests, behaviour)
       for (const resolve of waiting.splice(0)) resolve()
     })()
   }).listen(0, '127.0.0.1')
@@ -63,10 +66,10 @@ export const startModelServer = async (): Promise<ModelServer> => {
 
 const answer = (
   response: ServerResponse,
-  path: string,
-  body: string,
+  requests: readonly ModelRequest[],
   behaviour: ModelBehaviour,
 ): void => {
+  const { path = '', body = '' } = requests.at(-1) ?? {}
   const wire = wires.find(({ fits }) => fits.test(path))
   if (!wire) {
     sendJson(response, 404, { error: { message: `no such path ${path}`, type: 'not_found' } })
@@ -94,8 +97,9 @@ const answer = (
     return
   }
   const streams = path.includes(':stream') || (request as { stream?: boolean })?.stream
-  if (streams) sendEvents(response, wire.stream(behaviour.text))
-  else sendJson(response, 200, wire.whole(behaviour.text))
+  const usage = behaviour.usage?.(requests)
+  if (streams) sendEvents(response, wire.stream(behaviour.text, usage))
+  else sendJson(response, 200, wire.whole(behaviour.text, usage))
 }
 
 /** A name and data of an event stream. */
@@ -103,9 +107,9 @@ type StreamEvent = readonly [string | undefined, unknown]
 
 type Wire = {
   readonly fits: RegExp
-  readonly whole: (text: string) => unknown
+  readonly whole: (text: string, usage?: ReturnType<CountUsage>) => unknown
   /** Messages of an event stream: an optional name, and the data. */
-  readonly stream: (text: string) => readonly StreamEvent[]
+  readonly stream: (text: string, usage?: ReturnType<CountUsage>) => readonly StreamEvent[]
   /** The same for a call of a tool. */
   readonly call: (call: ToolCall) => readonly StreamEvent[]
   /** The results of tools in a request. */
@@ -124,7 +128,7 @@ const findAll = (value: unknown, fits: (node: Record<string, unknown>) => boolea
 
 const model = 'fake-model'
 
-const anthropicMessage = (content: readonly unknown[]) => ({
+const anthropicMessage = (content: readonly unknown[], usage: ReturnType<CountUsage> = {}) => ({
   id: 'msg_1',
   type: 'message',
   role: 'assistant',
@@ -132,7 +136,7 @@ const anthropicMessage = (content: readonly unknown[]) => ({
   content,
   stop_reason: null,
   stop_sequence: null,
-  usage: { input_tokens: 1, output_tokens: 1 },
+  usage: { input_tokens: 1, output_tokens: 1, ...usage },
 })
 
 const openAiResponse = (status: string, output: readonly unknown[]) => ({
@@ -178,10 +182,13 @@ const chatChunk = (delta: unknown, finish: string | null) => ({
 const wires: readonly Wire[] = [
   {
     fits: /\/v1\/messages$/,
-    whole: (text) => ({ ...anthropicMessage([{ type: 'text', text }]), stop_reason: 'end_turn' }),
-    stream: (text) =>
+    whole: (text, usage) => ({
+      ...anthropicMessage([{ type: 'text', text }], usage),
+      stop_reason: 'end_turn',
+    }),
+    stream: (text, usage) =>
       [
-        { type: 'message_start', message: anthropicMessage([]) },
+        { type: 'message_start', message: anthropicMessage([], usage) },
         { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
         { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text } },
         { type: 'content_block_stop', index: 0 },
