@@ -90,7 +90,7 @@
   function hear(what) {
     if (what === 'gone') say('The daemon does not answer. This page goes on when it is back.')
     else {
-      say('')
+      if (what === 'change') say('')
       soon()
     }
   }
@@ -103,15 +103,20 @@
 
   // Held by one tab at a time; the next takes over when it closes.
   void navigator.locks.request('doorward-stream', () => {
+    listen()
+    return new Promise(() => {})
+  })
+
+  function listen() {
     const stream = new EventSource('/ui/stream')
     // What changed before comes with no message.
     stream.addEventListener('open', () => tell('change'))
     stream.addEventListener('error', () => {
-      tell('gone')
-      // A browser does not try again after an answer that refuses it.
-      if (stream.readyState === EventSource.CLOSED) void refresh()
+      if (stream.readyState !== EventSource.CLOSED) return tell('gone')
+      // A browser does not try again after an answer that refuses it; the view says why.
+      tell('refused')
+      setTimeout(listen, retryMs)
     })
     for (const name of ['event', 'status']) stream.addEventListener(name, () => tell('change'))
-    return new Promise(() => {})
-  })
+  }
 })()
