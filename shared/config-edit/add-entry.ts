@@ -87,19 +87,34 @@ export const setInEntry = (
 }
 
 /**
- * Adds a map under a key that the file does not have, at its end. Undefined where the key is there in any form. Pure.
+ * Adds an entry to the map under a key: at the end of the file where the key is missing, else directly below the key.
+ * Undefined where that cannot be done, as for a map in braces. Pure.
  */
-export const addMap = (
+export const addToMap = (
   text: string,
   key: string,
-  { lines, value }: { readonly lines: readonly string[]; readonly value: unknown },
+  { line, value }: { readonly line: string; readonly value: Readonly<Record<string, unknown>> },
 ): string | undefined => {
   const before = readYaml('', text)
-  if (before.collectionAt(key).form !== 'missing') return undefined
-  const end = text === '' || text.endsWith('\n') ? '' : '\n'
-  const changed = `${text}${end}\n${key}:\n${lines.map((line) => `  ${line}\n`).join('')}`
+  const found = before.collectionAt(key)
+  const eol = text.includes('\r\n') ? '\r\n' : '\n'
+  const toChanged = (): string | undefined => {
+    if (found.form === 'missing') {
+      const end = text === '' || text.endsWith('\n') ? '' : eol
+      return `${text}${end}${eol}${key}:${eol}  ${line}${eol}`
+    }
+    if (found.form !== 'block') return undefined
+    const added = `${' '.repeat(found.indent)}${line}${eol === '\n' ? '' : '\r'}`
+    return text
+      .split('\n')
+      .toSpliced(before.problemAt([key], '').line, 0, added)
+      .join('\n')
+  }
+  const changed = toChanged()
+  if (changed === undefined) return undefined
   const read = readYaml('', changed)
-  const expected = { ...(before.value as object | null), [key]: value }
+  const whole = (before.value ?? {}) as Keyed
+  const expected = { ...whole, [key]: { ...(whole[key] as object | undefined), ...value } }
   const isRight = read.problems.length === 0 && isDeepStrictEqual(read.value, expected)
   return isRight ? changed : undefined
 }

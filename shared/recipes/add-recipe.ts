@@ -3,7 +3,7 @@ import type { Agent } from '../agents/schema.ts'
 import { isCliKind } from '../agents/clis.ts'
 import { getToolLevel } from '../agents/tools.ts'
 import { type BotSummary, botSlugForm } from '../api/bots.ts'
-import { addEntry, addMap, removeItem } from '../config-edit/add-entry.ts'
+import { addEntry, addToMap, removeItem } from '../config-edit/add-entry.ts'
 import { openConfig, type OpenConfig } from '../config-edit/open-config.ts'
 import { listSecrets } from '../config/environment.ts'
 import { DoorwardError } from '../errors.ts'
@@ -161,7 +161,7 @@ const withTarget = (open: OpenConfig, { feed }: WebhookPreset): OpenConfig => {
   const variable = `${chat.toUpperCase()}_BOT_TOKEN`
   const line = `${chat}: { token_env: ${variable} }`
   const value = { [chat]: { token_env: variable } }
-  const text = addMap(open.file('gateway').text, 'targets', { lines: [line], value })
+  const text = addToMap(open.file('gateway').text, 'targets', { line, value })
   if (text !== undefined) return open.with('gateway', text)
   throw new DoorwardError('usage', `targets in gateway.yaml has no ${chat}`, {
     hint: `add ${line} there: doorward config edit gateway`,

@@ -4,16 +4,24 @@ import { join } from 'node:path'
 import { describe, it } from 'mocha'
 import { openConfig } from '../../../shared/config-edit/open-config.ts'
 import { type AddRecipe, addRecipe, removeRule } from '../../../shared/recipes/add-recipe.ts'
+import { startRecipes } from '../../../shared/recipes/start-recipes.ts'
+import { run } from '../../cli/support/cli.ts'
 import { temporaryHome } from '../../support/temporary.ts'
 
-const agents = 'agents:\n  claude: { kind: claude }\n'
+const agents = `agents:
+  claude: { kind: claude }
+  fixer: { kind: claude, tools: write, sandbox: required }
+`
 const read = async (home: { readonly config: string }, name: string) =>
   readFile(join(home.config, `${name}.yaml`), 'utf8')
 
 describe('the recipes of the page', () => {
   const recipes: readonly AddRecipe[] = [
+    { recipe: 'github-review', agent: 'claude', repo: 'acme/shop' },
     { recipe: 'github-mention', agent: 'claude', repo: 'acme/shop' },
+    { recipe: 'github-fix', agent: 'claude', repo: 'acme/shop' },
     { recipe: 'ci-failure', agent: 'claude' },
+    { recipe: 'sentry-fix', agent: 'claude', repo: 'acme/shop', secret: 'sentry-1' },
     { recipe: 'slack-agent', agent: 'claude', appToken: 'xapp-1', botToken: 'xoxb-1' },
     { recipe: 'telegram-agent', agent: 'claude', from: '1234', botToken: '1:abc' },
     { recipe: 'weekly-digest', agent: 'claude', folder: '/srv/shop' },
@@ -33,6 +41,28 @@ describe('the recipes of the page', () => {
       await removeRule(home, path, rule)
       assert.equal(await read(home, name), files[name as 'webhooks' | 'schedules'])
     })
+
+  it('all go into one configuration, which `config check` takes, and out of it again', async () => {
+    const files = { agents, webhooks: '# Mine.\nwebhooks: []\n', schedules: 'schedules: []\n' }
+    const home = await temporaryHome(files)
+    assert.deepEqual(
+      recipes.map(({ recipe }) => recipe),
+      startRecipes.map(({ name }) => name),
+    )
+    const added = []
+    for (const request of recipes) added.push(await addRecipe(home, request))
+    const checked = await run(['config', 'check'], { home })
+    assert.equal(checked.code, 0, checked.stderr)
+    assert.match(checked.stdout, /^ok: 4 webhooks with 5 rules/)
+    const gateway = await read(home, 'gateway')
+    assert.match(
+      gateway,
+      /targets:\n  telegram: .*TELEGRAM_BOT_TOKEN.*\n  slack: .*SLACK_BOT_TOKEN/,
+    )
+    for (const { path, rule } of added.toReversed()) await removeRule(home, path, rule)
+    assert.equal(await read(home, 'webhooks'), files.webhooks)
+    assert.equal(await read(home, 'schedules'), files.schedules)
+  })
 
   it('leave other rules and comments when one is removed', async () => {
     const webhooks = `webhooks:
