@@ -139,6 +139,15 @@ const describeStart = (): void => {
     await dark.close()
   })
 
+  it('knows the rule of its owner, whatever its address says', async () => {
+    const again = await openView(browser, daemon, '/ui/start?bot=none', wide)
+    const rule = again.page.locator('#step-rule')
+    await rule.locator('.state[data-state=done]').waitFor()
+    assert.match(await rule.innerText(), /There are rules already: /)
+    assert.deepEqual(again.complaints, [])
+    await again.close()
+  })
+
   it('takes back the rule that it wrote, and nothing else', async () => {
     const before = await file('agents')
     await step('rule').getByText('Undo').click()
@@ -148,6 +157,7 @@ const describeStart = (): void => {
     await window.page.getByText('The rule is removed.').waitFor()
     const text = await file('webhooks')
     assert.match(text, /^# Mine\.\n[^]*rules: \[\]\n$/)
+    assert.equal(await step('rule').locator('.state[data-state=done]').count(), 0)
     assert.equal(await file('agents'), before)
   })
 

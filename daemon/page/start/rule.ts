@@ -1,7 +1,8 @@
-import type { OfferedRecipe } from '../../../shared/api/setup.ts'
+import type { FoundAgents, OfferedRecipe } from '../../../shared/api/setup.ts'
 import { isRepository } from '../../../shared/config/name-forms.ts'
 import { quoteForShell } from '../../../shared/home/home.ts'
 import type { AddedRecipe } from '../../../shared/recipes/add-recipe.ts'
+import { toSchedulePath } from '../../../shared/schedules/schedule.ts'
 import { type Markup, markup, shownLine, toShownLine, toShownText } from '../markup.ts'
 import { type Action, actionForm, type PageRequest } from '../view.ts'
 import { none } from './bot.ts'
@@ -19,16 +20,18 @@ export const ruleStep = async (
   )
   const { path } = choices
   const isWritten = path !== undefined && (await isServed(request, choices))
+  const own = isWritten ? [] : await findOwnRules(request)
   const recipe = recipes.find(({ name }) => name === choices.recipe)
   return {
     name: 'rule',
     title: 'Your first rule',
-    isDone: isWritten,
+    isDone: isWritten || own.length > 0,
     content: isWritten
       ? renderWritten(request, choices, path)
       : !isReady
-        ? markup`<p class="soft">First choose an agent.</p>`
+        ? markup`${own.length > 0 && renderOwn(own)}<p class="soft">First choose an agent.</p>`
         : markup`
+          ${own.length > 0 && renderOwn(own)}
           <p class="soft">It begins with dry_run: answers are shown to you, and not sent. A day may cost two dollars.</p>
           <ul class="stack">${recipes.map(
             ({ name, title }) =>
@@ -37,6 +40,20 @@ export const ruleStep = async (
           ${recipe && (await renderRecipe(recipe, request, choices))}`,
   }
 }
+
+/** The paths of webhooks and schedules that run an agent; the one that comes with doorward runs `echo`. */
+const findOwnRules = async ({ api, status }: PageRequest): Promise<readonly string[]> => {
+  const { agents } = await api.get<FoundAgents>('/checks/agents')
+  const real = new Set(agents.filter(({ kind }) => kind !== 'echo').map(({ name }) => name))
+  const webhooks = status.webhooks.filter(({ agent, rules = [{ agent }] }) =>
+    rules.some((rule) => real.has(rule.agent)),
+  )
+  const schedules = (status.schedules ?? []).filter(({ agent }) => real.has(agent))
+  return [...webhooks.map(({ path }) => path), ...schedules.map(({ name }) => toSchedulePath(name))]
+}
+
+const renderOwn = (paths: readonly string[]): Markup =>
+  markup`<p>There are rules already: ${shownLine(paths.join(', '))}. <a href="/ui/rules">Show them</a></p>`
 
 const isServed = async (
   { api, status }: PageRequest,
