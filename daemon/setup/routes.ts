@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { isCliKind } from '../../shared/agents/clis.ts'
 import { detectAgentClis, findProgram } from '../../shared/agents/detect.ts'
 import { agentSchema } from '../../shared/agents/schema.ts'
-import type { FoundAgents, TriedAgent } from '../../shared/api/setup.ts'
+import { type FoundAgents, maxSampleBytes, type TriedAgent } from '../../shared/api/setup.ts'
 import { listSecrets } from '../../shared/config/environment.ts'
 import type { Agent } from '../../shared/config/schema.ts'
 import { DoorwardError } from '../../shared/errors.ts'
@@ -34,7 +34,12 @@ type SetupParts = SampleParts & {
 const agentQuestion = z.strictObject({ agent: z.string().min(1).max(100) })
 const sampleQuestion = z.strictObject({
   path: z.string().max(1000),
-  sample: z.string().max(200),
+  sample: z.string().max(200).optional(),
+  /** JSON of one's own, sent as it is. */
+  payload: z
+    .string()
+    .refine((text) => Buffer.byteLength(text) <= maxSampleBytes, `at most ${maxSampleBytes} bytes`)
+    .optional(),
   /** In place of the repository of the sample. */
   repository: z.string().max(200).optional(),
 })

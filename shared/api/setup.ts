@@ -24,3 +24,13 @@ export type TriedAgent = {
 export type OfferedRecipe = Omit<StartRecipe, 'fields'> & {
   readonly fields: readonly (RecipeField & { readonly isSet: boolean })[]
 }
+
+/** `POST /webhooks/sample` takes a payload of one's own up to this size. */
+export const maxSampleBytes = 10_240
+
+/** `POST /webhooks/sample`: the event that it became, and what the webhook has answered of it. */
+export type SentSample = {
+  readonly id: string
+  /** `accepted`, `filtered`, `duplicate`, `ping` or `challenge`. */
+  readonly status: string
+}

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'mocha'
-import type { Browser, Page } from 'playwright-core'
+import type { Browser, Locator, Page } from 'playwright-core'
 import { type RunningDaemon, startDaemon, untilFinished } from '../support/daemon/daemon.ts'
 import { chromiumPath, launchChromium, takePicture } from '../support/desktop/chromium.ts'
 import { isTooWide, narrow, openView } from '../support/desktop/page.ts'
@@ -28,6 +28,8 @@ webhooks:
         deliver_to: 'file:answers.md'
       - { name: quiet, on: issues, deliver_to: 'file:other.md' }
   - { path: /plain, agent: echo, prompt_template: "{{event.text}}" }
+  - { path: /mac, signature_scheme: hmac, secret_env: HOOK_SECRET, signature_header: X-Mine, agent: echo, prompt_template: "{{event.text}}" }
+  - { path: /slack, signature_scheme: slack, secret_env: HOOK_SECRET, on: app_mention, agent: echo, prompt_template: "{{event.event.text}}" }
 `
 
 /** The rules, their switches in webhooks.yaml, and what a delivery would do. */
@@ -162,6 +164,46 @@ const describeRules = (): void => {
     assert.match(await press(second.page, 'Resume: quiet'), /runs again/)
     assert.equal(await onDisk(), mended)
     await Promise.all([first.close(), second.close()])
+  })
+
+  it('send a sample as the sender would, and lead to its event', async () => {
+    const { page, complaints, close } = await openView(browser, daemon, '/ui/rules', narrow)
+    const sendTo = async (path: string, fill: (card: Locator) => Promise<unknown>) => {
+      await page.goto(`${daemon.url}/ui/rules`)
+      const card = page.getByRole('region', { name: path }).first()
+      await card.getByText('Try it').click()
+      await fill(card)
+      await takePicture(page, `page-send${path.replaceAll('/', '-')}`)
+      return press(page, `Send a sample: ${path}`)
+    }
+    const choose = (name: string) => (card: Locator) =>
+      card.locator('select[name=sample]').selectOption(name)
+    const write = (text: string) => (card: Locator) =>
+      card.getByRole('textbox', { name: 'Payload, JSON' }).fill(text)
+    const stateOfShown = async () => {
+      const id = new URL(page.url()).pathname.split('/').at(-1) ?? ''
+      return (await untilFinished(daemon, id)).state
+    }
+    const first = await sendTo('/webhook/github', choose('github:pull_request.opened'))
+    assert.match(first, /the sample came in/i)
+    assert.equal(await stateOfShown(), 'done')
+    // Slack is answered in text, or not at all.
+    for (const [name, state] of [
+      ['slack:app_mention', 'done'],
+      ['slack:slash_command', 'filtered'],
+      ['slack:url_verification', 'filtered'],
+    ] as const) {
+      assert.match(await sendTo('/slack', choose(name)), /the sample came in/i)
+      assert.equal(await stateOfShown(), state, name)
+    }
+    assert.match(await sendTo('/mac', write('{"text": "<b>mine</b> "}')), /the sample came in/i)
+    assert.equal(await stateOfShown(), 'done')
+    assert.match(await page.locator('main').innerText(), /<b>mine<\/b>/)
+    assert.match(await sendTo('/mac', write('{"text": ')), /the payload is not JSON/i)
+    assert.match(await sendTo('/mac', write(`"${'€'.repeat(4000)}"`)), /at most 10240 bytes/i)
+    assert.equal(await isTooWide({ page }), false)
+    assert.deepEqual(complaints, [])
+    await close()
   })
 
   it('explain a sample, and the newest delivery', async () => {

@@ -2,7 +2,7 @@ import type { EventRecord, SourceSummary, Status, WebhookSummary } from '../../.
 import { describeWhat } from '../../../shared/event-stages.ts'
 import { type Markup, markup, shownLine } from '../markup.ts'
 import { type Action, actionForm, type PageRequest, type View } from '../view.ts'
-import { renderTry } from './try.ts'
+import { renderTry, sendSample } from './try.ts'
 
 /*
  * Webhooks and their rules: what comes in from where, what it runs, and what became of it. The switches are keys of
@@ -51,6 +51,7 @@ export const rulesView: View = {
       ),
     deliver: async (request, form) =>
       change(request, form, { dryRun: false }, 'delivers its answers from now on'),
+    send: sendSample,
   } satisfies Readonly<Record<string, Action>>,
 }
 
@@ -141,7 +142,7 @@ const renderWebhook = (request: PageRequest, parts: WebhookParts): Markup => {
       ${rules.map((rule) => renderRule(request, webhook, rule))}
       ${renderEvents(request, path, events)}
       ${renderRefused(request, refused)}
-      ${renderTry(webhook, events[0]?.id)}
+      ${renderTry(request, { webhook, isRead: source !== undefined, newest: events[0]?.id })}
       ${
         (!enabled || !isAlone) &&
         markup`<div class="actions">${actionForm(request, enabled ? 'pause' : 'resume', {
