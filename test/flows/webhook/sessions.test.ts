@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFile, execFileSync } from 'node:child_process'
 import { watch } from 'node:fs'
-import { access, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { access, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import { promisify } from 'node:util'
 import type { EventDetail, EventRecord, SessionList } from '../../../shared/api/api.ts'
@@ -134,6 +134,28 @@ describe('the conversation of a rule', () => {
     assert.deepEqual([state, result, session?.state], ['done', 'two', 'anew'])
     assert.match(detail ?? '', /a new conversation was started: claude could not go on with it/)
     assert.equal((await ask('/talk', thing, 'say:three')).result, 'two,three')
+  })
+
+  it('goes on with a program that was updated, or starts over where that one refuses', async () => {
+    const thing = newThing()
+    await ask('/talk', thing, 'say:one')
+    const path = join(claude.folder, 'claude')
+    const text = await readFile(path, 'utf8')
+    const update = async (next: string) => {
+      await writeFile(`${path}.next`, next, { mode: 0o755 })
+      await rename(`${path}.next`, path)
+    }
+    try {
+      await update(`${text}// Version 2\n`)
+      const second = await ask('/talk', thing, 'say:two')
+      assert.deepEqual([second.result, second.session?.state], ['one,two', 'resumed'])
+      await update(text.replace('if (resumed) {', "if (resumed) {\n  fail('another format')"))
+      const third = await ask('/talk', thing, 'say:three')
+      assert.deepEqual([third.result, third.session?.state], ['three', 'anew'], third.detail)
+      assert.match(third.detail ?? '', /a new conversation was started: claude could not go on/)
+    } finally {
+      await update(text)
+    }
   })
 
   for (const what of ['link', 'pipe', 'folder', 'linked-folder', 'big', 'damage'])
