@@ -265,7 +265,8 @@ export class Answers {
     const event = memory.kept.get(id)
     if (!event) return this.#release(id, 'ack')
     this.#started(id, outcome)
-    const { error, seen, had, queuedMs, agentMs } = outcome
+    const { error, seen, queuedMs, agentMs } = outcome
+    const had = this.#compareSession(id, outcome)
     const durations = { queuedMs, agentMs }
     if (had?.usage) memory.usage.count(toCounted(event), had.usage)
     const isCancelled = this.#cancelling.has(id)
@@ -283,12 +284,32 @@ export class Answers {
       memory.events.record(id)?.detail,
       mayBeDelivered && 'its answer may have been delivered before',
       outcome.detail,
+      had?.session?.state === 'anew' &&
+        outcome.had?.session?.state === 'new' &&
+        `a new conversation was started: ${had.session.why}`,
     ].filter(Boolean)
     const detail = details.length > 0 ? details.join('; ') : undefined
     const changes = { ...had, durations, resultPreview: toPreview(text), detail }
     memory.events.update(id, changes, { result: text })
     if (refusal) toJob(id, answered).fail(refusal)
     else local.addAccepted(toJob(id, answered, text))
+  }
+
+  /** Conversations stay on their worker, which does not know of those that others have. */
+  #compareSession(id: string, { had, machine }: Outcome): Outcome['had'] {
+    const { events } = this.#parts.memory
+    const session = had?.session
+    const record = events.record(id)
+    if (session?.state !== 'new' || !record?.webhook) return had
+    const earlier = events
+      .list({ limit: Infinity, webhook: record.webhook })
+      .find(
+        (other) =>
+          other.id !== id && other.rule === record.rule && other.session?.key === session.key,
+      )
+    if (earlier?.machine === undefined || earlier.machine === machine) return had
+    const why = `the earlier one is on the machine ${earlier.machine}`
+    return { ...had, session: { ...session, state: 'anew', why } }
   }
 
   /** Names the machine, as status does, where it is another one. */

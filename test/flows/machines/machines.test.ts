@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { readdir, readFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { delimiter, join } from 'node:path'
 import { type EventRecord, type Machine, statusSchema } from '../../../shared/api/api.ts'
 import { run } from '../../cli/support/cli.ts'
+import { makeClaudeStandIn } from '../../support/claude-stand-in.ts'
 import { type RunningDaemon, untilFinished } from '../../support/daemon/daemon.ts'
 import { examined } from '../../support/daemon/doctor.ts'
 import { newQueueKey, startMachine, textsInMemory } from '../../support/daemon/machines.ts'
@@ -11,6 +12,7 @@ import { type GitServer, startGitServer } from '../../support/servers/git-server
 import { send } from '../../support/servers/http.ts'
 import { type Broker, startBroker } from '../../support/servers/nats.ts'
 import { githubBody, githubHeaders } from '../../support/servers/sign.ts'
+import { temporaryFolder } from '../../support/temporary.ts'
 import { json, startTargetServer, type TargetServer } from '../../support/servers/target-server.ts'
 
 const secret = 'the-secret-of-the-webhook'
@@ -27,11 +29,14 @@ describe('a receiver and two workers', () => {
   let receiver: RunningDaemon
   const workers: RunningDaemon[] = []
 
+  let startWorker: (name: string) => Promise<RunningDaemon>
+
   const agents = (command: string) => `
 agents:
   echo: { kind: echo }
   slow: { kind: command, command: ${command}, concurrency: 2 }
   single: { kind: command, command: ${command} }
+  claude: { kind: claude, sandbox: 'off' }
 `
   before(async () => {
     broker = await startBroker()
@@ -58,6 +63,7 @@ webhooks:
     context: [files]
     prompt_template: "{{event.name}} {{context.files}}"
   - { path: /single, agent: single, prompt_template: "{{event.name}}" }
+  - { path: /talk, agent: claude, prompt_template: "{{event.name}}", session: '{{webhook.path}}' }
   - path: /signed
     agent: single
     prompt_template: "{{event.name}}"
@@ -70,14 +76,18 @@ webhooks:
     coalesce: { key: all, running: cancel }
 `,
     })
-    for (const name of ['first', 'second'])
-      workers.push(
-        await startMachine({
-          ...shared,
-          role: 'worker',
-          agents: agents(reports.named(name)),
-        }),
-      )
+    const claude = await makeClaudeStandIn(join(await temporaryFolder(), 'none'))
+    startWorker = async (name) =>
+      startMachine({
+        ...shared,
+        role: 'worker',
+        agents: agents(reports.named(name)),
+        variables: {
+          HOME: await temporaryFolder(),
+          PATH: [claude.folder, process.env['PATH']].join(delimiter),
+        },
+      })
+    for (const name of ['first', 'second']) workers.push(await startWorker(name))
   })
   after(async () => {
     slack.close()
@@ -155,7 +165,7 @@ webhooks:
     assert.deepEqual(machines.map(({ role }) => role).toSorted(), ['receiver', 'worker', 'worker'])
     const names = ({ agents: all }: Machine) => all.map(({ name, free }) => `${name} ${free}`)
     const worker = machines.find(({ role }) => role === 'worker')
-    assert.deepEqual(worker && names(worker), ['echo 1', 'slow 2', 'single 1'])
+    assert.deepEqual(worker && names(worker), ['echo 1', 'slow 2', 'single 1', 'claude 1'])
     const headers = { authorization: `Bearer ${receiver.apiToken}` }
     const { text } = await send(`${receiver.url}/metrics`, { method: 'GET', headers })
     for (const line of [
@@ -319,6 +329,21 @@ webhooks:
     for (const each of [id, ...others])
       assert.equal((await untilFinished(receiver, each)).state, 'done')
     assert.equal(await stop, 0)
+  })
+
+  it('say whose a conversation was that another one begins anew', async () => {
+    const talk = async (words: string) => untilFinished(receiver, await accepted('/talk', words))
+    const first = await talk('say:one')
+    assert.deepEqual(first.session, { key: '/talk', turn: 1, state: 'new' }, first.detail)
+    const again = await talk('say:two')
+    assert.deepEqual([again.session?.state, again.result], ['resumed', 'one,two'])
+    const [old] = workers.splice(0, 1, await startWorker('third'))
+    assert.equal(await old?.stop(), 0)
+    const elsewhere = await talk('say:three')
+    const why = `the earlier one is on the machine ${first.machine}`
+    assert.deepEqual(elsewhere.session, { key: '/talk', turn: 1, state: 'anew', why })
+    assert.equal(elsewhere.result, 'three')
+    assert.match(elsewhere.detail ?? '', new RegExp(`a new conversation was started: ${why}`))
   })
 })
 
