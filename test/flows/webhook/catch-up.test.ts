@@ -12,6 +12,7 @@ import { followEvents } from '../../support/daemon/events.ts'
 import { type HookServer, startHookServer } from '../../support/servers/hook-api.ts'
 import { githubBody, githubHeaders } from '../../support/servers/sign.ts'
 import { json, startTargetServer, type TargetServer } from '../../support/servers/target-server.ts'
+import { pressOnPage } from '../../support/press-on-page.ts'
 import { run } from '../../cli/support/cli.ts'
 
 const path = '/webhook/github'
@@ -143,7 +144,10 @@ describe('deliveries that did not arrive', () => {
     assert.equal((await push(first, 1, guid)).status, 202)
     await untilAllDone(first)
     miss(2)
-    assert.match((await cli(first, '--skip')).stdout, /1 skipped/)
+    assert.equal((await read(first)).waiting.length, 1)
+    const { before, after } = await pressOnPage(first, '/ui/waiting', 'leave')
+    assert.match(before, /Not delivered by <bdi>acme\/door<\/bdi>[^]*pull_request\.opened/)
+    assert.match(after, /1 left[^]*Nothing waits for you/)
     await first.stop()
     const second = await start(first.home)
     assert.deepEqual((await read(second)).waiting, [])
