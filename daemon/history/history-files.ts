@@ -35,7 +35,10 @@ export class HistoryFiles {
 
   /** Returns false when the file of the day is full. */
   async append(day: string, lines: readonly string[]): Promise<boolean> {
-    await mkdir(this.#folder, { recursive: true, mode: 0o700 })
+    // Not with its parents: a home that was deleted stays away.
+    await mkdir(this.#folder, { mode: 0o700 }).catch((error: unknown) => {
+      if (systemCode(error) !== 'EEXIST') throw error
+    })
     const { O_APPEND, O_CREAT, O_WRONLY } = constants
     return this.#with(day, O_APPEND | O_CREAT | O_WRONLY, async (file, size) => {
       if (size > maxDayBytes) return false

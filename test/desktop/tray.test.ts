@@ -78,7 +78,7 @@ describeWithBothPrograms('the tray on a desktop', (program) => {
     daemon.status = statusWith({ problems: [{ code: 'x', detail: 'a secret is unset', hint: '' }] })
     daemon.send({})
     const needy = await desktop.untilMenu((now) => now[1]?.label === '! A secret is unset')
-    assert.deepEqual([needy[0]?.enabled, needy[1]?.enabled], [false, true])
+    assert.deepEqual([needy[0]?.enabled, needy[1]?.enabled], [true, true])
     await desktop.untilPicture('needs-you')
   })
 
