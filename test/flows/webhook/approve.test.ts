@@ -1,12 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import {
-  type EventDetail,
-  eventDetailSchema,
-  type EventLink,
-  type EventRecord,
-} from '../../../shared/api/api.ts'
+import { type EventDetail, eventDetailSchema, type EventRecord } from '../../../shared/api/api.ts'
 import { run } from '../../cli/support/cli.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'
 import {
@@ -143,60 +138,12 @@ targets:
     assert.deepEqual([cancelled.state, cancelled.code], ['dropped', 'event-cancelled'])
   })
 
-  it('is sent by the page of the event, without the comments that are not ticked', async () => {
-    const { id } = await ask('/review', review)
-    const { url } = await daemon.client.post<EventLink>(`/events/${id}/link`)
-    const page = await send(url, { method: 'GET', headers: { connection: 'close' } })
-    assert.match(page.text, /Send this\?[^]*Why two\?[^]*A nit\./)
-    assert.doesNotMatch(page.text, /http-equiv="refresh"/)
-    const [approve, reject, again] = [...page.text.matchAll(/<form[^>]* action="([^"]+)"/g)].map(
-      ([, path]) => path,
-    )
-    assert.ok(approve && reject && again)
-    const press = async (path: string, body: string) =>
-      send(`${daemon.url}${path}`, {
-        method: 'POST',
-        headers: {
-          origin: daemon.url,
-          'sec-fetch-site': 'same-origin',
-          'sec-fetch-dest': 'document',
-          'content-type': 'application/x-www-form-urlencoded',
-        },
-        body,
-      })
-    assert.equal((await press(again, 'remark=')).status, 303)
-    assert.equal((await detail(id)).state, 'waiting')
-    assert.equal((await press(approve, 'comments=2&with=1')).status, 303)
-    const event = await untilFinished(daemon, id)
-    assert.deepEqual([event.state, event.approval?.where], ['done', 'page'])
-    assert.deepEqual(
-      github.reviews.at(-1)?.comments?.map(({ body }) => /Why two\?|A nit\./.exec(body)?.[0]),
-      ['A nit.'],
-    )
-    assert.equal((await press(reject, '')).status, 303)
-    assert.equal((await detail(id)).state, 'done')
-  })
-
-  it('is sent by no page and no program that has seen an older answer', async () => {
+  it('is sent by no program that has seen an older answer', async () => {
     const before = slack.requests.length
     const { id, approval } = await ask('/slack', 'an older one')
-    const { url } = await daemon.client.post<EventLink>(`/events/${id}/link`)
-    const page = await send(url, { method: 'GET', headers: { connection: 'close' } })
-    const [, approve = ''] = /<form[^>]* action="([^"]+)"/.exec(page.text) ?? []
     await answer(id, 'again', { remark: 'Say it shorter.' })
     const newer = await untilWaiting(id)
     assert.notEqual(newer.approval?.digest, approval?.digest)
-    const pressed = await send(`${daemon.url}${approve}`, {
-      method: 'POST',
-      headers: {
-        origin: daemon.url,
-        'sec-fetch-site': 'same-origin',
-        'sec-fetch-dest': 'document',
-        'content-type': 'application/x-www-form-urlencoded',
-      },
-      body: '',
-    })
-    assert.equal(pressed.status, 303)
     for (const how of ['approve', 'reject'])
       await assert.rejects(answer(id, how, { digest: approval?.digest }), {
         code: 'event-not-waiting',

@@ -189,7 +189,7 @@ webhooks:
       assert.deepEqual(refusal(await ask('GET', path, { authorization })), [404, 'not-found'], path)
     for (const [method, path, allow] of [
       ['POST', '/status', 'HEAD, GET'],
-      ['DELETE', '/events', 'HEAD, GET'],
+      ['DELETE', '/status', 'HEAD, GET'],
       ['GET', '/daemon/shutdown', 'POST'],
     ] as const) {
       const reply = await ask(method, path, { authorization })
