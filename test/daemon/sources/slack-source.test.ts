@@ -257,7 +257,7 @@ describe('a socket of Slack', () => {
   })
 
   it('loses nothing and takes nothing twice in 24 hours of 50 sockets and a sleep, and its memory stays level', async function () {
-    // On a busy machine the stand-in can ask for a new socket while none is open, and no one answers it.
+    // On a busy machine it waits for ever now and then; whether for the stand-in or the source is not known.
     this.timeout(40_000).retries(2)
     slack.patienceMs = 200
     const began = taker.nowMs
