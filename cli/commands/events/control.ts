@@ -1,12 +1,11 @@
 import type { EventLink, EventRecord, ForgottenHistory } from '../../../shared/api/api.ts'
 import type { Client } from '../../../shared/client/client.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
-import { isSafeToOpen } from '../../../shared/net.ts'
 import type { Context } from '../../context.ts'
 import { withDaemon } from '../../daemon-client/ensure.ts'
 import { confirm } from '../../terminal/input.ts'
 import { interruptSignal } from '../../terminal/spinner.ts'
-import { hasBrowser, isRemoteShell, openBrowser } from '../oauth/login-help.ts'
+import { openLink, type OpenOptions } from '../open.ts'
 import { isFinished } from './format.ts'
 import { untilFinished, waitForEvent } from './wait.ts'
 
@@ -106,33 +105,16 @@ const forgetHistory = async (context: Context, yes = false): Promise<void> => {
   else terminal.print(`removed the history: ${removed.files} files, ${removed.bytes} bytes`)
 }
 
-export type OpenOptions = { readonly browser: boolean }
-
 /**
- * Opens the page of an event in the browser. Without a browser, and with `--no-browser` or `--json`, it
- * prints a link that works once, for five minutes. Throws `event-not-found`.
+ * Opens the view of an event on the page, or prints a link to it (`openLink`). Throws `event-not-found`.
  */
 export const openEvent = async (
   context: Context,
   [id = '']: string[],
-  { browser }: OpenOptions,
+  options: OpenOptions,
 ): Promise<void> => {
-  const { terminal } = context
   const link = await withDaemon(context, (client) =>
     client.post<EventLink>(`/events/${encodeURIComponent(id)}/link`),
   )
-  if (terminal.json) return terminal.printJson(link)
-  const canOpen =
-    !isRemoteShell(process.env) &&
-    hasBrowser(process.platform, process.env) &&
-    isSafeToOpen(link.url)
-  if (!browser || !canOpen) {
-    terminal.print(link.url)
-    terminal.say('the link works once, for five minutes, on this machine')
-    return
-  }
-  terminal.warn(
-    `opening the event in your browser; if that fails, open this page:\n\n  ${link.url}\n`,
-  )
-  await openBrowser(link.url, () => undefined)
+  return openLink(context, link, options)
 }
