@@ -35,7 +35,8 @@ const checkMediaType = (ctx: Context): void => {
     throw new DoorwardError('media-type-unsupported', 'the body must be application/json')
 }
 
-const readBytes = async (ctx: Context, maxBodyBytes: number): Promise<Buffer> => {
+/** The body of a request, after which it can still be answered. Throws `body-too-large`, `body-aborted`. */
+export const readBytes = async (ctx: Context, maxBodyBytes: number): Promise<Buffer> => {
   const chunks: Buffer[] = []
   let size = 0
   try {

@@ -1,6 +1,6 @@
 import type { Context } from 'koa'
 import type { Status } from '../../shared/api/api.ts'
-import { DoorwardError } from '../../shared/errors.ts'
+import { readBytes } from '../http/body.ts'
 import type { OwnApi } from './own-api.ts'
 import { type Markup, type Part, markup } from './markup.ts'
 import { newCode } from '../util/expiring-map.ts'
@@ -73,13 +73,6 @@ export const actionForm = (
 
 const maxFormBytes = 64 * 1024
 
-/** The fields of a form; none of them is longer than a remark. Throws `body-too-large`. */
-export const readForm = async (ctx: Context): Promise<URLSearchParams> => {
-  let text = ''
-  for await (const chunk of ctx.req) {
-    text += String(chunk)
-    if (text.length > maxFormBytes)
-      throw new DoorwardError('body-too-large', `the form is larger than ${maxFormBytes} bytes`)
-  }
-  return new URLSearchParams(text)
-}
+/** The fields of a form; none of them is longer than a remark. Throws `body-too-large`, `body-aborted`. */
+export const readForm = async (ctx: Context): Promise<URLSearchParams> =>
+  new URLSearchParams((await readBytes(ctx, maxFormBytes)).toString())
