@@ -88,7 +88,8 @@ const text = await format(
 const html = read('assets/guide/frame.html')
   .replace(
     '{{style}}',
-    () => `<style>\n${read('assets/page/base.css')}${read('assets/guide/page.css')}</style>`,
+    () =>
+      `<style>\n${read('assets/page/tokens.css')}${read('assets/page/base.css')}${read('assets/guide/page.css')}</style>`,
   )
   .replace('{{text}}', () => marked.parse(text.replaceAll(/<!--.*?-->\n/g, '')))
 const target = new URL('assets/guide/providers.html', root)

@@ -5,7 +5,10 @@ import { readAsset } from '../util/assets.ts'
 /** The files of the page by their names, each read once at the start: an update may replace or remove them. */
 export const loadPageAssets = (): ReadonlyMap<string, PageAsset> =>
   new Map([
-    ['page.css', { type: 'text/css', text: readAsset('ui/page.css') }],
+    [
+      'page.css',
+      { type: 'text/css', text: readAsset('page/tokens.css') + readAsset('ui/page.css') },
+    ],
     ['live.js', { type: 'text/javascript', text: readAsset('ui/live.js') }],
     // The build copies it out of its package.
     ['idiomorph.js', { type: 'text/javascript', text: readBuilt('idiomorph.js') }],

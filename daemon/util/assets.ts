@@ -18,7 +18,7 @@ export const readAsset = (path: string): string => {
 
 /** The style of a page: the common part and its own. */
 export const readStyle = (page: 'callback' | 'bot'): string =>
-  readAsset('page/base.css') + readAsset(`${page}/page.css`)
+  readAsset('page/tokens.css') + readAsset('page/base.css') + readAsset(`${page}/page.css`)
 
 /**
  * Returns a `DoorwardError` unchanged; any other thrown value becomes `internal` without its message, since
