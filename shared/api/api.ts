@@ -381,9 +381,9 @@ export const statusSchema = z.strictObject({
   /** True while it stops: it finishes accepted events and accepts no new ones. */
   stopping: z.literal(true).optional(),
   queue: z.strictObject({ waiting: z.int(), running: z.int(), bytes: z.int() }),
-  /** Events that wait for an approval, the oldest first. */
   /** What the runs of today have used, by the clock of this machine; absent before the first. */
   today: usageSumSchema.optional(),
+  /** Events that wait for an approval, the oldest first. */
   approvals: z.array(eventSchema).optional(),
   timings: timingsSchema.optional(),
   broker: brokerSchema.optional(),
