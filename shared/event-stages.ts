@@ -87,6 +87,9 @@ export const describeOrigin = ({
 }: Pick<EventDetail, 'webhook' | 'rule' | 'kind'>): string =>
   rule === undefined ? (webhook ?? kind) : `${webhook ?? kind} ${rule}`
 
+/** A reload of the configuration that went well: while someone edits, there is one for each save. */
+export const isReload = ({ code }: Pick<EventDetail, 'code'>): boolean => code === 'config-reloaded'
+
 /** What an event is called: by what it is about, else by where it came in. */
 export const describeWhat = (
   event: Pick<EventDetail, 'webhook' | 'rule' | 'kind' | 'subject'>,

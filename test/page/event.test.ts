@@ -242,6 +242,14 @@ webhooks:
     }
   })
 
+  it('leaves reloads of the configuration out of the list, and says so', async () => {
+    await daemon.client.post('/daemon/reload')
+    const { page, close } = await openView(browser, daemon, '/ui/events')
+    await page.getByText(/^Not shown: \d+ reloads? of the configuration\.$/).waitFor()
+    assert.doesNotMatch(await page.locator('tbody').innerText(), /reloaded/)
+    await close()
+  })
+
   it('shows what waits, and takes the answers there', async () => {
     const ids = [await waiting('send this one'), await waiting('not this one')]
     const { page, complaints, close } = await openView(browser, daemon, '/ui/waiting', narrow)

@@ -1,6 +1,7 @@
-import type { EventRecord, PastEvent } from '../../../shared/api/api.ts'
+import type { PastEvent } from '../../../shared/api/api.ts'
 import { DoorwardError } from '../../../shared/errors.ts'
 import type { Client } from '../../../shared/client/client.ts'
+import { isReload } from '../../../shared/event-stages.ts'
 import { didYouMean } from '../../../shared/text.ts'
 import type { Context } from '../../context.ts'
 import { type EventFilter, eventLines, parseState } from './format.ts'
@@ -115,9 +116,6 @@ const fetchPages = async (
       return { events, ...(damaged > 0 && { damaged }) }
   }
 }
-
-/** A reload of the configuration that went well: while someone edits, there is one for each save. */
-const isReload = ({ code }: EventRecord): boolean => code === 'config-reloaded'
 
 /** Fetches the newest events that are no reloads, and counts the reloads among them. */
 const fetchWithoutReloads = async (

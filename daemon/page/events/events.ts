@@ -1,5 +1,5 @@
 import type { EventRecord } from '../../../shared/api/api.ts'
-import { describeWhat, formatCost } from '../../../shared/event-stages.ts'
+import { describeWhat, formatCost, isReload } from '../../../shared/event-stages.ts'
 import { eventStates } from '../../../shared/event-states.ts'
 import { type Markup, markup, shownLine } from '../markup.ts'
 import type { PageRequest, View } from '../view.ts'
@@ -17,7 +17,9 @@ export const eventsView: View = {
   path: '/ui/events',
   show: async (request) => {
     const asked = readQuery(request.query)
-    const { events, cursor } = await request.api.get<Page>(`/events?${toApiQuery(asked)}`)
+    const { events: found, cursor } = await request.api.get<Page>(`/events?${toApiQuery(asked)}`)
+    const events = found.filter((event) => !isReload(event))
+    const reloads = found.length - events.length
     const isFirst = asked.get('cursor') === null
     return {
       title: 'Events',
@@ -26,6 +28,7 @@ export const eventsView: View = {
         <div class="stack">
           ${renderFilters(asked, request)}
           ${events.length === 0 ? renderEmpty(asked) : renderTable(events, request)}
+          ${reloads > 0 && markup`<p class="soft">Not shown: ${reloads} ${reloads === 1 ? 'reload' : 'reloads'} of the configuration.</p>`}
           ${(cursor !== undefined || !isFirst) && renderPager(asked, cursor, isFirst)}
         </div>`,
     }
