@@ -2,6 +2,7 @@ import type {
   EventDetail,
   EventState,
   OutputResult,
+  PastEvent,
   RunInput,
   TargetResult,
   UsageSum,
@@ -90,10 +91,10 @@ export const describeOrigin = ({
 /** A reload of the configuration that went well: while someone edits, there is one for each save. */
 export const isReload = ({ code }: Pick<EventDetail, 'code'>): boolean => code === 'config-reloaded'
 
-/** What an event is called: by what it is about, else by where it came in. */
+/** What an event is called: by what it is about, of which a past one may have the kind alone, else by where it came in. */
 export const describeWhat = (
-  event: Pick<EventDetail, 'webhook' | 'rule' | 'kind' | 'subject'>,
-): string => event.subject?.title ?? describeOrigin(event)
+  event: Pick<PastEvent, 'webhook' | 'rule' | 'kind' | 'subject' | 'past'>,
+): string => event.subject?.title ?? event.past?.subjectKind ?? describeOrigin(event)
 
 /**
  * What targets have made, in a few words: `review, 3 comments`. Undefined where the answer itself says more, as of a

@@ -59,7 +59,7 @@ export const eventRow = (event: PastEvent, now: Date, paint: Paint): Cell[] => [
   cut(
     [
       event.past ? 'past' : '',
-      event.kind === 'webhook' ? describeSubject(event) : '',
+      event.kind === 'webhook' ? describeWhat(event) : '',
       toPlainLine(describeEvent(event)),
     ]
       .filter(Boolean)
@@ -70,10 +70,6 @@ export const eventRow = (event: PastEvent, now: Date, paint: Paint): Cell[] => [
   event.durations.agentMs === undefined ? '-' : formatDuration(event.durations.agentMs),
   formatCost(event),
 ]
-
-/** A past event may have no title. */
-const describeSubject = (event: PastEvent): string =>
-  event.subject ? describeWhat(event) : (event.past?.subjectKind ?? describeWhat(event))
 
 /**
  * Events as table lines. A narrow terminal drops the cost, the duration, then the rule; where that is not enough, each event

@@ -1,4 +1,4 @@
-import type { EventRecord } from '../../../shared/api/api.ts'
+import type { PastEvent } from '../../../shared/api/api.ts'
 import { describeWhat, formatCost, isReload } from '../../../shared/event-stages.ts'
 import { eventStates } from '../../../shared/event-states.ts'
 import { type Markup, markup, shownLine } from '../markup.ts'
@@ -7,7 +7,7 @@ import type { PageRequest, View } from '../view.ts'
 const pageSize = 50
 
 type Page = {
-  readonly events: readonly EventRecord[]
+  readonly events: readonly PastEvent[]
   /** Where older ones begin. */
   readonly cursor?: string
 }
@@ -95,15 +95,15 @@ const renderEmpty = (asked: URLSearchParams): Markup =>
     ? markup`<p class="empty">No event yet. <a href="/ui/start">Add a rule</a>, or send a sample.</p>`
     : markup`<p class="empty">No such event. <a href="/ui/events">Show all</a></p>`
 
-const renderTable = (events: readonly EventRecord[], request: PageRequest): Markup => markup`
+const renderTable = (events: readonly PastEvent[], request: PageRequest): Markup => markup`
   <div class="table"><table>
     <thead><tr><th scope="col">What</th><th scope="col">State</th><th scope="col">Result</th><th scope="col" class="number">Cost</th><th scope="col">When</th></tr></thead>
     <tbody>${events.map((event) => renderRow(event, request))}</tbody>
   </table></div>`
 
-const renderRow = (event: EventRecord, { times }: PageRequest): Markup => markup`
+const renderRow = (event: PastEvent, { times }: PageRequest): Markup => markup`
   <tr id="event-${event.id}">
-    <th scope="row"><a href="/ui/events/${event.id}">${shownLine(describeWhat(event))}</a></th>
+    <th scope="row"><a href="/ui/events/${event.id}">${shownLine(describeWhat(event))}</a>${event.past && markup` <span class="soft">past</span>`}</th>
     <td><span class="state" data-state="${event.state}">${event.state}</span></td>
     <td class="result">${shownLine(event.resultPreview ?? event.detail ?? '')}</td>
     <td class="number">${formatCost(event)}</td>

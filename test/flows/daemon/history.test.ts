@@ -6,6 +6,7 @@ import type { ForgottenHistory, PastEvent } from '../../../shared/api/api.ts'
 import { run } from '../../cli/support/cli.ts'
 import { type RunningDaemon, startDaemon, untilFinished } from '../../support/daemon/daemon.ts'
 import { sendJson, startScriptedProvider } from '../../support/providers/scripted-provider.ts'
+import { openOnPage } from '../../support/daemon/page-by-hand.ts'
 import { send } from '../../support/servers/http.ts'
 
 describe('the history of events', () => {
@@ -65,6 +66,8 @@ describe('the history of events', () => {
     assert.equal(found.stdout.trim().split('\n').length, 3)
     for (const wrong of ['q=', 'cursor=x', 'since=x', 'state=x', 'q=a&q=b'])
       await assert.rejects(daemon.client.get(`/events?${wrong}`), { code: 'request-invalid' })
+    const { show } = await openOnPage(daemon, '/ui/events')
+    assert.match(await show(), /<bdi>\/a<\/bdi><\/a> <span class="soft">past<\/span>/)
     const page = await daemon.client.get<HistoryList>('/events?q=canary&limit=1')
     assert.deepEqual([page.events[0]?.id, page.events.length], [second, 1])
     await assert.rejects(daemon.client.post(`/events/${first}/retry`), { code: 'event-not-found' })

@@ -12,7 +12,7 @@ import { followEvents } from '../../support/daemon/events.ts'
 import { type HookServer, startHookServer } from '../../support/servers/hook-api.ts'
 import { githubBody, githubHeaders } from '../../support/servers/sign.ts'
 import { json, startTargetServer, type TargetServer } from '../../support/servers/target-server.ts'
-import { pressOnPage } from '../../support/press-on-page.ts'
+import { pressOnPage } from '../../support/daemon/page-by-hand.ts'
 import { run } from '../../cli/support/cli.ts'
 
 const path = '/webhook/github'
